@@ -59,7 +59,7 @@ const GOALS: [(&str, &str, f64); 6] = [
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() {
-    let options = Options::of_process();
+    let options = Options::from_process();
     let samples = options.number("--samples", 40_usize);
     let kills = options.number("--kills", 5_usize);
     let provider = Provider::start();

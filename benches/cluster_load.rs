@@ -48,7 +48,7 @@ const OPENS_ONE_IN: u64 = 100;
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() {
-    let options = Options::of_process();
+    let options = Options::from_process();
     let n_nodes = options.number("--nodes", 10_usize);
     let n_users = options.number("--users", 10_000_u64);
     let zaps = options.number("--zaps", 200_u64);

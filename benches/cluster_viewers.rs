@@ -48,7 +48,7 @@ const SETTLED: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_millis(500);
 
 fn main() {
-    let options = Options::of_process();
+    let options = Options::from_process();
     if let Some(arguments) = options.role("viewers") {
         return viewers::run(arguments);
     }

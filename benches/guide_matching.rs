@@ -133,15 +133,15 @@ impl Dice {
         self.below(100) < percent
     }
 
-    fn of<'a>(&mut self, all: &[&'a str]) -> &'a str {
+    fn pick<'a>(&mut self, all: &[&'a str]) -> &'a str {
         all[self.below(all.len())]
     }
 
     /// A local station, such as `Radio Versan`.
     fn station(&mut self) -> String {
-        let mut word: String = (0..3).map(|_| self.of(&SYLLABLES)).collect();
+        let mut word: String = (0..3).map(|_| self.pick(&SYLLABLES)).collect();
         word[..1].make_ascii_uppercase();
-        format!("{} {word}", self.of(&["Tele", "Canal", "Radio", "Kanal", "Local", "City"]))
+        format!("{} {word}", self.pick(&["Tele", "Canal", "Radio", "Kanal", "Local", "City"]))
     }
 }
 
@@ -291,13 +291,13 @@ fn offered(station: &Station, dice: &mut Dice) -> (String, Option<String>) {
     if dice.is(60) {
         name = format!(
             "{name} {}",
-            dice.of(&["HD", "FHD", "UHD", "4K", "HEVC", "ᴴᴰ", "H265", "[1080p]", "SD", "RAW"])
+            dice.pick(&["HD", "FHD", "UHD", "4K", "HEVC", "ᴴᴰ", "H265", "[1080p]", "SD", "RAW"])
         );
     }
     if station.shift > 0 {
         name = format!("{name} +{}", station.shift);
     }
-    let group = dice.of(&["Sports", "Movies", "General", "VIP"]);
+    let group = dice.pick(&["Sports", "Movies", "General", "VIP"]);
     match dice.below(10) {
         0..=2 => (format!("{code}: {name}"), Some(group.to_owned())),
         3 => (format!("|{code}| {name}"), Some(group.to_owned())),

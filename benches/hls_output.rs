@@ -54,7 +54,7 @@ fn main() {
     if arguments.first().map(String::as_str) == Some("viewers") {
         return viewers::run(&arguments[1..]);
     }
-    let options = Options::of_process();
+    let options = Options::from_process();
     let (viewers, seconds) = (options.number("--viewers", 2_000), options.number("--seconds", 20));
     let text = |name: &str| {
         let at = arguments.iter().position(|it| it == name)?;
@@ -64,7 +64,9 @@ fn main() {
 
     let provider = Provider::start();
     let programme = match text("--clip") {
-        Some(file) => Programme::from(Arc::new(Clip::of(std::fs::read(file).expect("the clip can be read")))),
+        Some(file) => {
+            Programme::from(Arc::new(Clip::from_bytes(std::fs::read(file).expect("the clip can be read"))))
+        }
         None => Picture::new("bench").bits_per_second(BITS_PER_SECOND).frames_per_gop(50).into(),
     };
     provider.path(SOURCE).answers(MockResponse::play(programme));

@@ -60,7 +60,7 @@ const PASSWORD: &str = "right and long enough";
 const SETTINGS: [&str; 1] = ["auth.remember_login=0"];
 
 fn main() {
-    let options = Options::of_process();
+    let options = Options::from_process();
     if let Some(arguments) = options.role("clients") {
         return clients::run(arguments);
     }

@@ -69,7 +69,7 @@ type Arrivals = Arc<Mutex<Vec<(String, u64, Instant)>>>;
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() {
-    let options = Options::of_process();
+    let options = Options::from_process();
     let n_webhooks = options.number("--webhooks", 50_u32);
     let per_minute = options.number("--per-minute", 10_000_u64);
     let seconds = options.number("--seconds", 60_u64);

@@ -51,7 +51,7 @@ const MIB: f64 = 1024.0 * 1024.0;
 const LOGIN: &str = "username=anna&password=player";
 
 fn main() {
-    let options = Options::of_process();
+    let options = Options::from_process();
     let (films, series) = (options.number("--films", 125_000), options.number("--series", 20_000));
     let folder = tempfile::tempdir().expect("a temporary directory");
     fill(folder.path(), films, series);

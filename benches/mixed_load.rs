@@ -66,7 +66,7 @@ const NO_LIMITS: [&str; 3] =
 const CHANGED_EVERY: u64 = 10;
 
 fn main() {
-    let options = Options::of_process();
+    let options = Options::from_process();
     if let Some(arguments) = options.role("clients") {
         return clients::run(arguments);
     }

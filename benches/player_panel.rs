@@ -64,7 +64,7 @@ const PASSWORD: &str = "player";
 const ACCOUNT_PASSWORD: &str = "right and long enough";
 
 fn main() {
-    let options = Options::of_process();
+    let options = Options::from_process();
     if let Some(arguments) = options.role("clients") {
         return clients::run(arguments);
     }

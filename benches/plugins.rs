@@ -76,7 +76,7 @@ struct Server {
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() {
-    let options = Options::of_process();
+    let options = Options::from_process();
     let n_enablings = options.number("--enablings", 20_u64).max(1);
     let n_calls = options.number("--calls", 1_000_u64).max(1);
     let n_idle = options.number("--idle", 10_u64).max(1);

@@ -70,8 +70,8 @@ fn main() {
         find_changed.push(time_ms);
         plan_changed.push(timed(|| plan_of(&rules, found).len()).0);
     }
-    let find_changed = Row::of(find_changed);
-    let plan_changed = Row::of(plan_changed);
+    let find_changed = Row::from_times(find_changed);
+    let plan_changed = Row::from_times(plan_changed);
     print_time(
         "find the programmes after a change of 1 % of the channels",
         find_changed.median_ms,
@@ -86,7 +86,7 @@ fn main() {
         forecasts.push(time_ms);
         n_lost = forecast.prospects().filter(|it| matches!(it.1, Prospect::Lost(_))).count();
     }
-    let forecasts = Row::of(forecasts);
+    let forecasts = Row::from_times(forecasts);
     println!("{n_lost} of {n_recordings} recordings have no connection");
     print_time("forecast", forecasts.median_ms, FORECAST_GOAL_MS);
     println!("longest: {:.1} ms", forecasts.max_ms);
@@ -111,7 +111,7 @@ struct Row {
 }
 
 impl Row {
-    fn of(mut times: Vec<f64>) -> Self {
+    fn from_times(mut times: Vec<f64>) -> Self {
         Self { median_ms: percentile(&mut times, 0.5), max_ms: percentile(&mut times, 1.0) }
     }
 

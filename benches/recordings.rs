@@ -79,7 +79,7 @@ const SEEK_GOAL_MS: f64 = 50.0;
 const RING_GOAL_MIB: f64 = 2.0;
 
 fn main() {
-    let options = Options::of_process();
+    let options = Options::from_process();
     if let Some(arguments) = options.role("clients") {
         return clients::run(arguments);
     }

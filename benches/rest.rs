@@ -69,7 +69,7 @@ const BACKUP_GOAL_MS: f64 = 5_000.0;
 const RESTORE_GOAL_MS: f64 = 15_000.0;
 
 fn main() {
-    let options = Options::of_process();
+    let options = Options::from_process();
     if let Some(arguments) = options.role("clients") {
         return clients::run(arguments);
     }

@@ -55,7 +55,7 @@ const NO_LIMITS: [&str; 3] =
     ["limits.connections_max=0", "limits.connections_per_address_max=0", "limits.anonymous_viewers_max=0"];
 
 fn main() {
-    let options = Options::of_process();
+    let options = Options::from_process();
     let (viewers, seconds) = (options.number("--viewers", 200), options.number("--seconds", 20));
     let n_seeks = options.number("--seeks", 300);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

@@ -5,7 +5,7 @@ use std::str::FromStr;
 pub(crate) struct Options(Vec<String>);
 
 impl Options {
-    pub(crate) fn of_process() -> Self {
+    pub(crate) fn from_process() -> Self {
         Self(std::env::args().skip(1).filter(|it| it != "--bench").collect())
     }
 

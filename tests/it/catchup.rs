@@ -365,7 +365,7 @@ async fn a_part_without_a_length_that_is_cut_goes_on_without_repeating() {
         provider.path(&format!("/past/a/{start}.ts")).answers_first([half.clone(), half]);
         let answer = fetch(gateway.address, Request::get(format!("{live}?utc={start}&duration=60"))).await;
         assert_eq!(answer.status(), 200, "{cut:?}");
-        let checker = Checker::of(&answer.bytes);
+        let checker = Checker::from_bytes(&answer.bytes);
         let back: Vec<_> = checker.complaints.iter().filter(|it| it.contains("back")).collect();
         assert!(back.is_empty(), "{cut:?}: {back:?}");
         let seconds = checker.programme_seconds();

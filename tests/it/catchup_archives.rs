@@ -336,7 +336,7 @@ mod slow {
         let path = file.path().display().to_string();
         let what = ["-show_entries", "packet=codec_type,stream_index,dts_time", "-of", "csv=p=0", &path];
         let packets = tools::text_of("ffprobe", &[&["-v", "error"][..], &what].concat()).await;
-        let times = tools::DecodingTimes::of_packets(&packets);
+        let times = tools::DecodingTimes::from_packets(&packets);
         assert_eq!(times.n_streams, 2);
         assert!((times.seconds - SECONDS as f64).abs() < 2.0, "{} s", times.seconds);
         gateway.until_idle().await;

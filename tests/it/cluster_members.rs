@@ -101,7 +101,7 @@ mod slow {
         let attic = Node::start("attic", &nats).await;
         let mut cellar = Node::start("cellar", &nats).await;
         attic.sees("cellar", "alive").await;
-        let page = Page::of(Web::at(attic.address).await);
+        let page = Page::new(Web::at(attic.address).await);
         page.web.opens("/health").await;
         page.web.signs_in_as(ADMIN, PASSWORD).await;
         page.web.clicks("2 of 2 are members").await;

@@ -299,7 +299,7 @@ async fn without_landlock_programs_still_run_with_limits_and_without_privileges(
     assert!(without.output().contains(warning), "{}", without.output());
     assert!(metrics.contains("\nheadwater_programs_restricted 0\n"), "{metrics}");
     drop(without);
-    let with = TestGateway::of("#EXTM3U\n").await;
+    let with = TestGateway::with_list("#EXTM3U\n").await;
     let metrics = fetch(with.address, Request::get("/metrics")).await.text();
     let expected = format!("\nheadwater_programs_restricted {}\n", u8::from(media::can_restrict_files()));
     assert!(metrics.contains(&expected), "{metrics}");

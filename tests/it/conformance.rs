@@ -124,7 +124,7 @@ mod slow {
                 assert!(!errors.contains(bad), "ffprobe: {errors}");
             }
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            let times = tools::DecodingTimes::of_packets(&text);
+            let times = tools::DecodingTimes::from_packets(&text);
             let allowed = 0.2 * self.n_gaps as f64 + 0.8;
             assert!(
                 (times.seconds - self.wall_seconds).abs() <= allowed,

@@ -136,7 +136,7 @@ async fn an_event_reaches_webhooks_of_both_forms_with_its_payload() {
 async fn hostile_names_of_channels_do_not_break_json() {
     let provider = Provider::start();
     provider.path("/news.ts").plays(Picture::new("news"));
-    let gateway = TestGateway::of(&provider.playlist(&[("news", "News", "/news.ts")])).await;
+    let gateway = TestGateway::with_list(&provider.playlist(&[("news", "News", "/news.ts")])).await;
     let (admin, target) = (Api::first_admin(&gateway).await, WebTarget::start());
     let path = format!("/api/channels/channels/{}/", gateway.channel("News").id);
     assert_eq!(admin.patch(&path, json!({ "name": HOSTILE })).await.status, 200);
@@ -176,7 +176,7 @@ type Check = fn(&SentRequest, &Map<String, Value>) -> Option<String>;
 fn text(body: &Map<String, Value>, name: &str, max: usize) -> Option<String> {
     match body.get(name).and_then(Value::as_str) {
         Some(text) if (1..=max).contains(&text.chars().count()) => None,
-        _ => Some(format!("{name} is no text of 1 to {max} characters")),
+        _ => Some(format!("{name} is not a text of 1 to {max} characters")),
     }
 }
 
@@ -207,7 +207,7 @@ fn telegram(_: &SentRequest, body: &Map<String, Value>) -> Option<String> {
 fn gotify(request: &SentRequest, body: &Map<String, Value>) -> Option<String> {
     let priority = body.get("priority").and_then(Value::as_u64);
     text(body, "message", 10_000)
-        .or_else(|| unless(priority.is_some_and(|it| it <= 10), "priority is no number"))
+        .or_else(|| unless(priority.is_some_and(|it| it <= 10), "priority is not a number up to 10"))
         .or_else(|| unless(request.header("x-gotify-key") == SECRET, "you need to provide a valid token"))
 }
 

@@ -74,7 +74,7 @@ mod slow {
         provider.path(FIRST).plays(Picture::new("first"));
         provider.path(SECOND).plays(Picture::new("second"));
         let list = provider.playlist(&[("news", NAME, FIRST), ("news", "News backup", SECOND)]);
-        let gateway = TestGateway::of(&list).await;
+        let gateway = TestGateway::with_list(&list).await;
         let root = create_user(&gateway, "root", |it| it.level = UserLevel::Admin).await;
 
         let browser = opened(gateway.address, &root.token(&gateway)).await;

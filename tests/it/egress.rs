@@ -54,7 +54,7 @@ async fn a_list_from_the_internet_may_not_name_this_machine_unless_an_admin_allo
     // As names, which a resolver of the provider could let lead anywhere.
     let list = list.replace("127.0.0.1", "localhost");
     provider.path("/news.ts").plays(Picture::new("news"));
-    let gateway = TestGateway::of(&list).await;
+    let gateway = TestGateway::with_list(&list).await;
     came_from(&gateway, Distance::Public).await;
     // The second channel would be read by a program.
     for channel in ["News", "Film"] {

@@ -38,13 +38,13 @@ impl Subscriber {
         Self { target, admin: admin.clone(), names }
     }
 
-    fn of(&self, name: &str) -> Vec<Value> {
+    fn named(&self, name: &str) -> Vec<Value> {
         let all = self.target.requests(HOOK).into_iter().map(|it| it.json());
         all.filter(|it| it["event_type"] == name).collect()
     }
 
     async fn until(&self, name: &str, n: usize) {
-        eventually(name, || self.of(name).len() >= n).await;
+        eventually(name, || self.named(name).len() >= n).await;
     }
 
     /// Waits until each event has arrived `n` times, and until everything that was caused before has arrived: a webhook
@@ -57,8 +57,9 @@ impl Subscriber {
         let body = json!({ "username": "nobody", "password": "wrong" }).to_string();
         let login = Request::get("/api/accounts/token/").method("POST").header("User-Agent", &mark);
         self.admin.without_credentials().ask(login.body("application/json", body)).await;
-        eventually("the mark", || self.of("login_failed").iter().any(|it| it["user_agent"] == *mark)).await;
-        let all: Vec<_> = self.names.iter().map(|it| self.of(it)).collect();
+        eventually("the mark", || self.named("login_failed").iter().any(|it| it["user_agent"] == *mark))
+            .await;
+        let all: Vec<_> = self.names.iter().map(|it| self.named(it)).collect();
         for (name, events) in self.names.iter().zip(&all) {
             assert_eq!(events.len(), n, "{name}: {events:?}");
             events.iter().for_each(check_payload);

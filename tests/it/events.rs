@@ -53,7 +53,7 @@ struct EventFixture {
 }
 
 impl EventFixture {
-    async fn of(setup: Setup) -> EventFixture {
+    async fn with_setup(setup: Setup) -> EventFixture {
         let gateway = setup.start().await;
         let admin = Api::first_admin(&gateway).await;
         let token = admin.token(ADMIN, PASSWORD).await;
@@ -154,7 +154,8 @@ async fn every_event_of_a_channel_is_sent_once_and_in_order() {
     let provider = Provider::start();
     provider.path(FIRST).plays(Picture::new("first"));
     provider.path(SECOND).plays(Picture::new("second"));
-    let mut fixture = EventFixture::of(Setup::new().list(&list(&provider)).engine(long_timeouts)).await;
+    let mut fixture =
+        EventFixture::with_setup(Setup::new().list(&list(&provider)).engine(long_timeouts)).await;
     let gateway = &fixture.gateway;
 
     let player = gateway.watch("News").await;
@@ -208,7 +209,7 @@ async fn every_event_of_a_channel_is_sent_once_and_in_order() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_channel_that_cannot_play_sends_an_event_with_the_reason() {
     let provider = Provider::start();
-    let mut fixture = EventFixture::of(Setup::new().list(&list(&provider)).engine(|it| {
+    let mut fixture = EventFixture::with_setup(Setup::new().list(&list(&provider)).engine(|it| {
         long_timeouts(it);
         it.start_timeout = Duration::from_millis(500);
     }))
@@ -228,7 +229,8 @@ async fn a_channel_that_cannot_play_sends_an_event_with_the_reason() {
 async fn a_channel_that_panics_sends_its_stop_event_after_those_of_its_clients() {
     let provider = Provider::start();
     provider.path(FIRST).plays(Picture::new("first"));
-    let mut fixture = EventFixture::of(Setup::new().list(&list(&provider)).engine(long_timeouts)).await;
+    let mut fixture =
+        EventFixture::with_setup(Setup::new().list(&list(&provider)).engine(long_timeouts)).await;
     let gateway = &fixture.gateway;
     let player = gateway.watch("News").await;
     player.sees("first").await;
@@ -247,7 +249,7 @@ async fn a_channel_that_panics_sends_its_stop_event_after_those_of_its_clients()
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_login_sends_an_event_with_the_caller_and_without_the_password() {
-    let mut fixture = EventFixture::of(Setup::new()).await;
+    let mut fixture = EventFixture::with_setup(Setup::new()).await;
     let (gateway, admin) = (&fixture.gateway, &fixture.admin);
     assert_eq!(admin.token("nobody", "swordfish").await.status, 401);
     assert_eq!(admin.token(ADMIN, "swordfish").await.status, 401);
@@ -271,7 +273,7 @@ async fn a_refused_network_sends_one_event_and_not_one_for_each_request() {
         // Every test client connects from loopback, so only other networks are allowed.
         let setup = Setup::new().list(&list(&provider));
         let setup = setup.config(|it| it.stream_networks = "10.0.0.0/8".parse().unwrap());
-        let mut fixture = EventFixture::of(setup).await;
+        let mut fixture = EventFixture::with_setup(setup).await;
         let gateway = &fixture.gateway;
         let path = match what {
             "stream" => gateway.path("News"),
@@ -295,7 +297,7 @@ async fn a_refused_network_sends_one_event_and_not_one_for_each_request() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_successful_refresh_sends_an_event_with_its_counts_and_a_failed_one_does_not() {
     let provider = Provider::start();
-    let mut fixture = EventFixture::of(Setup::new()).await;
+    let mut fixture = EventFixture::with_setup(Setup::new()).await;
     let at = "/get.php?username=anna&password=hunter2";
     let account = |name: &str| json!({ "name": name, "server_url": provider.url(at), "max_streams": 1 });
     let ended = async |fixture: &EventFixture, made: Value, status: &str| {

@@ -21,7 +21,7 @@ async fn health(gateway: &TestGateway) -> (u16, String) {
 }
 
 /// Sends a request of a page to the routes of the login that a browser keeps in a cookie.
-async fn of_page(gateway: &TestGateway, route: &str, cookie: &str, body: Value) -> ApiReply {
+async fn page_request(gateway: &TestGateway, route: &str, cookie: &str, body: Value) -> ApiReply {
     let request = Request::get(format!("/api/accounts/auth/browser/{route}")).method("POST");
     let request = request.header("Origin", &format!("http://{}", gateway.address)).header("Cookie", cookie);
     let request = request.body("application/json", body.to_string());
@@ -31,19 +31,19 @@ async fn of_page(gateway: &TestGateway, route: &str, cookie: &str, body: Value) 
 /// Signs the admin in to the page, and works with it until the log-out.
 async fn sign_in_to_the_page(gateway: &TestGateway) {
     let login = json!({ "username": ADMIN, "password": PASSWORD });
-    let signed_in = of_page(gateway, "", "", login).await;
+    let signed_in = page_request(gateway, "", "", login).await;
     assert_eq!(signed_in.status, 200, "{}", signed_in.body);
     let cookie = signed_in.answer.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
-    let renewed = of_page(gateway, "renew/", &cookie, json!({})).await;
+    let renewed = page_request(gateway, "renew/", &cookie, json!({})).await;
     let page = Api::stranger(gateway).bearer(renewed.text("access"));
     assert_eq!(page.get("/api/core/health/").await.body["status"], "error");
     let path = format!("/ws/?token={}", renewed.text("access"));
     let mut socket = WebSocketClient::open(gateway.address, &path, &[]).await.unwrap();
-    let signed_out = of_page(gateway, "logout/", &cookie, json!({})).await;
+    let signed_out = page_request(gateway, "logout/", &cookie, json!({})).await;
     assert_eq!((signed_out.status, signed_out.body), (200, json!({ "access": null })));
     assert_eq!(page.get("/api/core/health/").await.status, 401);
     assert_eq!(socket.remaining().await.1, Some(1008), "the open socket ends too");
-    assert_eq!(of_page(gateway, "renew/", &cookie, json!({})).await.body, json!({ "access": null }));
+    assert_eq!(page_request(gateway, "renew/", &cookie, json!({})).await.body, json!({ "access": null }));
 }
 
 // Holds T-disk.1.

@@ -50,10 +50,10 @@ mod slow {
 
     impl Live {
         async fn new() -> Self {
-            Self::of(segments("160x90", &[]).await)
+            Self::from_segments(segments("160x90", &[]).await)
         }
 
-        fn of(segments: Vec<Vec<u8>>) -> Self {
+        fn from_segments(segments: Vec<Vec<u8>>) -> Self {
             Self { segments: Arc::new(segments), began: Instant::now() }
         }
 
@@ -222,7 +222,7 @@ mod slow {
         std::fs::write(&key_file, key).unwrap();
         std::fs::write(&info, format!("key\n{}\n", key_file.display())).unwrap();
         let info = info.display().to_string();
-        let encrypted = Live::of(segments("160x90", &["-hls_key_info_file", &info]).await);
+        let encrypted = Live::from_segments(segments("160x90", &["-hls_key_info_file", &info]).await);
         let plain = Live::new().await;
         let key_of = move |live: &Live, request: &RecordedRequest| match name(request) {
             // Without a vector, so that it is the number of the segment.
@@ -256,7 +256,7 @@ mod slow {
         let mut mixed = live.segments[..9].to_vec();
         let other = segments("320x180", &["-output_ts_offset", "5000", "-streamid", "0:0x200"]).await;
         mixed.extend_from_slice(&other[..20]);
-        let mixed = Live::of(mixed);
+        let mixed = Live::from_segments(mixed);
         let discontinuity = |live: &Live, request: &RecordedRequest| match name(request) {
             "list.m3u8" => Some(live.list(live.listed().start, |n| {
                 let tag = if n == 9 { "#EXT-X-DISCONTINUITY\n" } else { "" };
@@ -491,7 +491,7 @@ mod slow {
         let other = segments("160x90", &["-output_ts_offset", "7000"]).await;
         let mut both = live.segments[..9].to_vec();
         both.extend_from_slice(&other[..20]);
-        let both = Live::of(both);
+        let both = Live::from_segments(both);
         // Numbers and names begin again without a discontinuity, and the old segments are gone.
         let again = |live: &Live, request: &RecordedRequest| match name(request) {
             "list.m3u8" if live.n_segments() <= 9 => Some(live.plain_list()),
@@ -596,7 +596,7 @@ mod slow {
             let all = segments("160x90", &["-hls_key_info_file", &info.display().to_string()]).await;
             encrypted.extend_from_slice(if n == 0 { &all[..9] } else { &all[9..] });
         }
-        let encrypted = Live::of(encrypted);
+        let encrypted = Live::from_segments(encrypted);
         let n_refused = AtomicUsize::new(0);
         let rotating = move |live: &Live, request: &RecordedRequest| match name(request) {
             "list.m3u8" => Some(live.list(live.listed().start, |n| {

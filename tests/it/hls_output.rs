@@ -53,10 +53,10 @@ impl<'a> Watching<'a> {
         let master = Self::master(gateway, path, agent).await;
         assert_eq!(master.status(), 200, "{path}: {}", master.text());
         assert_eq!(master.header("content-type"), Some(PLAYLIST));
-        Self::of(gateway, &master, agent)
+        Self::new(gateway, &master, agent)
     }
 
-    fn of(gateway: &'a TestGateway, master: &Response, agent: &str) -> Watching<'a> {
+    fn new(gateway: &'a TestGateway, master: &Response, agent: &str) -> Watching<'a> {
         let text = master.text();
         let media = text.lines().find(|it| !it.starts_with('#')).expect("an address");
         let folder = media.strip_suffix("index.m3u8").expect("a media playlist").to_owned();
@@ -204,7 +204,7 @@ async fn a_player_that_asks_again_keeps_its_session_and_no_playlist_contains_cre
         assert!(text.contains("CODECS=\"avc1."), "{text}");
     }
     assert_eq!((gateway.gateway.counts().clients, gateway.gateway.counts().seats), (1, 1));
-    let watching = Watching::of(&gateway, &masters[0], "tv");
+    let watching = Watching::new(&gateway, &masters[0], "tv");
     let playlist = watching.playlist().await;
     assert!(!playlist.contains("anna") && !playlist.contains("pw"), "{playlist}");
     assert_eq!(watching.token().len(), 32, "128 bits");

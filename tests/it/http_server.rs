@@ -147,7 +147,7 @@ async fn clients_from_other_networks_get_only_the_health_check() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unknown_path_returns_404_and_an_unsupported_method_405() {
     let (_provider, list) = list();
-    let gateway = TestGateway::of(&list).await;
+    let gateway = TestGateway::with_list(&list).await;
     let unknown = "/proxy/ts/stream/00000000-0000-4000-8000-000000000000";
     for path in [unknown, "/proxy/ts/stream/", "/proxy/ts/stream/x/y", "/nothing", "/api/nothing/"] {
         let answer = fetch(gateway.address, Request::get(path)).await;
@@ -165,7 +165,7 @@ async fn an_unknown_path_returns_404_and_an_unsupported_method_405() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_are_kept_alive_and_pipelined_requests_are_all_answered() {
     let (_provider, list) = list();
-    let gateway = TestGateway::of(&list).await;
+    let gateway = TestGateway::with_list(&list).await;
     let one = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
     let last = "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     let answers = say(gateway.address, format!("{one}{one}{last}").as_bytes()).await;
@@ -175,7 +175,7 @@ async fn connections_are_kept_alive_and_pipelined_requests_are_all_answered() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn viewers_that_disconnect_leave_no_connection_behind() {
     let (_provider, list) = list();
-    let gateway = TestGateway::of(&list).await;
+    let gateway = TestGateway::with_list(&list).await;
     for _ in 0..20 {
         let player = Player::watch(gateway.address, &gateway.path("News")).await;
         player.head().await;

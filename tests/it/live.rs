@@ -379,7 +379,7 @@ async fn logs_events_and_refusals_contain_no_password_key_or_token() {
 async fn ffprobe_plays_a_panel_style_url() {
     let provider = Provider::start();
     provider.path(NEWS).plays(Picture::new("news"));
-    let gateway = TestGateway::of(&provider.playlist(&[("news", "News", NEWS)])).await;
+    let gateway = TestGateway::with_list(&provider.playlist(&[("news", "News", NEWS)])).await;
     let anna = create_user(&gateway, "anna", |it| it.stream_limit = 1).await;
     let url = format!("http://{}{}", gateway.address, anna.live("1.ts"));
     let packets = ["-read_intervals", "%+#60", "-show_entries", "packet=codec_type", "-of", "csv=p=0"];

@@ -134,7 +134,7 @@ fn a_group_is_joined_once_for_all_viewers_and_left_after_the_last() {
     }
     run(async {
         let _sender = Sender::start("news", Form::Udp, "192.0.2.1", "239.1.1.1:5000".to_owned());
-        let gateway = TestGateway::of(&list(&[("News", "udp://@239.1.1.1:5000")])).await;
+        let gateway = TestGateway::with_list(&list(&[("News", "udp://@239.1.1.1:5000")])).await;
         assert!(!groups().contains("010101EF"), "{}", groups());
         let one = gateway.watch("News").await;
         let two = gateway.watch("News").await;
@@ -182,7 +182,7 @@ fn groups_are_received_from_the_chosen_interface_and_source_in_every_form() {
             ("unicast", "udp://@:5001", "here"),
         ];
         let urls: Vec<_> = entries.iter().map(|it| (it.0, it.1)).collect();
-        let gateway = TestGateway::of(&list(&urls)).await;
+        let gateway = TestGateway::with_list(&list(&urls)).await;
         for (name, url, label) in entries {
             let player = gateway.watch(name).await;
             player.sees(label).await;
@@ -217,7 +217,7 @@ fn a_silent_group_fails_over_to_another_stream() {
         let entries = format!(
             "#EXTM3U\n#EXTINF:-1 tvg-id=\"news\",News\nrtp://@239.1.1.1:5000\n#EXTINF:-1 tvg-id=\"news\",News backup\n{second}\n"
         );
-        let gateway = TestGateway::of(&entries).await;
+        let gateway = TestGateway::with_list(&entries).await;
         let player = gateway.watch("News").await;
         player.sees("group").await;
         drop(sender);
@@ -397,7 +397,7 @@ mod slow {
                     from,
                 ];
                 let _sender = Running::start("ffmpeg", &arguments, folder.path());
-                let gateway = TestGateway::of(&list(&[("News", "udp://@239.1.1.1:5000")])).await;
+                let gateway = TestGateway::with_list(&list(&[("News", "udp://@239.1.1.1:5000")])).await;
                 let admin = Api::first_admin(&gateway).await;
                 let path = format!("/api/channels/channels/{}/", gateway.channel("News").id);
                 let sent =
@@ -439,7 +439,7 @@ mod slow {
             let server = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/rtsp_server.py");
             // Debian installs GStreamer for its own Python only.
             let rtsp = Running::start("/usr/bin/python3", &[server, "8554", &film], folder.path());
-            let gateway = TestGateway::of(&list(&[
+            let gateway = TestGateway::with_list(&list(&[
                 ("srt", "srt://127.0.0.1:9001"),
                 ("rtmp", "rtmp://127.0.0.1:9002/live/news"),
                 ("rtsp", "rtsp://127.0.0.1:8554/news"),

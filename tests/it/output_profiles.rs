@@ -285,7 +285,7 @@ mod slow {
         let clip = Clip::make("profiles-mpeg2", &inputs, &output).await;
         let provider = Provider::start();
         provider.path("/news.ts").plays(clip);
-        let gateway = TestGateway::of(&provider.playlist(&[("news", "News", "/news.ts")])).await;
+        let gateway = TestGateway::with_list(&provider.playlist(&[("news", "News", "/news.ts")])).await;
         store(&gateway, profile).await;
         let path = format!("{}?{query}", gateway.path("News"));
         let watch = async || Player::watch(gateway.address, &path).await;

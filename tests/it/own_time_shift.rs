@@ -76,7 +76,7 @@ async fn set(admin: &Api, members: Value) {
 /// Checks that no packet is missing or repeated.
 #[track_caller]
 fn is_seamless(bytes: &[u8]) {
-    let found = Checker::of(&bytes[..bytes.len() / 188 * 188]);
+    let found = Checker::from_bytes(&bytes[..bytes.len() / 188 * 188]);
     assert!(
         found.complaints.is_empty() && found.steps.is_empty(),
         "{:?} {:?}",
@@ -251,7 +251,7 @@ async fn the_past_before_a_kill_plays_after_the_restart_and_continues() {
     let bytes = player.recording();
     let end = &kept[kept.len() - 188 * 100..];
     assert!(position(&bytes, end).is_some(), "what was written before the kill is played");
-    let found = Checker::of(&bytes[..bytes.len() / 188 * 188]);
+    let found = Checker::from_bytes(&bytes[..bytes.len() / 188 * 188]);
     assert!(
         found.complaints.is_empty() && found.steps.is_empty(),
         "{:?} {:?}",

@@ -120,7 +120,7 @@ async fn ffprobe_opens_every_form_of_address() {
     let clip = Clip::make("playlist-h264", &inputs, &codecs).await;
     let provider = Provider::start();
     provider.path("/news.ts").answers(MockResponse::play(Arc::clone(&clip)));
-    let gateway = TestGateway::of(&provider.playlist(&[("news", "News", "/news.ts")])).await;
+    let gateway = TestGateway::with_list(&provider.playlist(&[("news", "News", "/news.ts")])).await;
     let anna = create_user(&gateway, "anna", |_| {}).await;
     let channel = gateway.channel("News");
     let (id, uuid) = (channel.id, channel.uuid);

@@ -85,7 +85,7 @@ async fn a_stream_whose_program_is_missing_is_skipped() {
     let provider = Provider::start();
     provider.path("/second.ts").plays(Picture::new("second"));
     let list = provider.playlist(&[("news", "News", "/first.ts"), ("news", "News backup", "/second.ts")]);
-    let gateway = TestGateway::of(&list).await;
+    let gateway = TestGateway::with_list(&list).await;
     run_first(&gateway, "News", "no-such-program", "{streamUrl}".to_owned()).await;
     let player = Player::ask(gateway.address, gateway.get("News")).await;
     player.sees("second").await;
@@ -247,7 +247,8 @@ mod slow {
         let list = provider.path("/live/anna/1.m3u8");
         list.answers(MockResponse::text("application/vnd.apple.mpegurl", playlist));
         provider.path("/live/anna/1.ts").answers(MockResponse::play(Clip::plain().await));
-        let gateway = TestGateway::of(&provider.playlist(&[("news", "News", "/live/anna/1.m3u8")])).await;
+        let gateway =
+            TestGateway::with_list(&provider.playlist(&[("news", "News", "/live/anna/1.m3u8")])).await;
         let player = gateway.watch("News").await;
         player.until("four seconds", |r| r.ts.programme_seconds() > 4.0).await;
         assert_eq!(codecs(&player).await, ["aac", "h264"]);
@@ -333,7 +334,7 @@ mod slow {
         let list = hls(&provider).await;
         let news = provider.path("/live/anna/7");
         news.answers(MockResponse::text("application/vnd.apple.mpegurl", list));
-        let gateway = TestGateway::of(&provider.playlist(&[("news", "News", "/live/anna/7")])).await;
+        let gateway = TestGateway::with_list(&provider.playlist(&[("news", "News", "/live/anna/7")])).await;
         let player = gateway.watch("News").await;
         player.until("a second", |r| r.ts.programme_seconds() > 1.0).await;
         provider.path("/live/anna/7").plays(Picture::new("news"));
@@ -409,7 +410,7 @@ mod slow {
         .await;
         let provider = Provider::start();
         provider.path("/1.ts").answers(MockResponse::play(clip));
-        let gateway = TestGateway::of(&provider.playlist(&[("news", "News", "/1.ts")])).await;
+        let gateway = TestGateway::with_list(&provider.playlist(&[("news", "News", "/1.ts")])).await;
         let stream = gateway.channel("News").streams[0];
         gateway
             .change(move |write| {
@@ -428,7 +429,7 @@ mod slow {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_player_gets_a_recording_no_faster_than_it_plays() {
         let provider = Provider::start();
-        let gateway = TestGateway::of(&provider.playlist(&[("news", "News", "/1.ts")])).await;
+        let gateway = TestGateway::with_list(&provider.playlist(&[("news", "News", "/1.ts")])).await;
         // An hour of programme, produced as fast as possible.
         let picture = "-f lavfi -i testsrc=size=160x90:rate=25:duration=3600 -f lavfi -i sine=duration=3600";
         let codecs = "-c:v libx264 -preset ultrafast -g 25 -c:a aac";

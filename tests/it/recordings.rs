@@ -259,7 +259,7 @@ pub(crate) async fn check_with_ffprobe(bytes: &[u8]) -> f64 {
     let entries = "packet=codec_type,stream_index,dts_time";
     let text =
         tools::text_of("ffprobe", &["-v", "error", "-show_entries", entries, "-of", "csv=p=0", &path]).await;
-    let times = tools::DecodingTimes::of_packets(&text);
+    let times = tools::DecodingTimes::from_packets(&text);
     assert_eq!(times.n_streams, 2, "picture and sound");
     times.seconds
 }
@@ -268,7 +268,7 @@ pub(crate) async fn check_with_ffprobe(bytes: &[u8]) -> f64 {
 /// jump is declared, and none is a null packet.
 #[track_caller]
 pub(crate) fn check_packets(bytes: &[u8]) -> Checker {
-    let found = Checker::of(bytes);
+    let found = Checker::from_bytes(bytes);
     found.assert_clean();
     assert_eq!(found.null_packets, 0);
     assert_eq!(u16::from_be_bytes([bytes[1] & 0x1f, bytes[2]]), 0, "the first packet has the PAT");

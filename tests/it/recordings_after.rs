@@ -286,7 +286,7 @@ pub(crate) struct Probed {
 }
 
 impl Probed {
-    pub(crate) async fn of(path: &Path) -> Probed {
+    pub(crate) async fn read(path: &Path) -> Probed {
         let entries = "stream=codec_name:format=duration";
         let path = path.display().to_string();
         let arguments = ["-v", "error", "-show_entries", entries, "-of", "json", &path];
@@ -326,8 +326,8 @@ async fn a_copy_without_commercials_lies_beside_the_recording_which_stays() {
     let cut = studio.until_cut(id, "completed").await;
     let copy = studio.file(&cut["file_name"]);
     assert!(copy.to_string_lossy().ends_with(" - cut.ts"), "{copy:?}");
-    let probed = Probed::of(&copy).await;
-    assert_eq!(probed.codecs, Probed::of(&original).await.codecs);
+    let probed = Probed::read(&copy).await;
+    assert_eq!(probed.codecs, Probed::read(&original).await.codecs);
     assert!((probed.seconds - 40.0).abs() < 3.0, "two parts of 20 s: {}", probed.seconds);
     let decoded =
         tools::run("ffmpeg", &["-v", "error", "-i", copy.to_str().unwrap(), "-f", "null", "-"]).await;
@@ -394,7 +394,7 @@ async fn a_copy_that_was_killed_is_made_again_also_of_a_converted_recording_and_
     let cut = studio.until_cut(id, "completed").await;
     let copy = studio.file(&cut["file_name"]);
     assert!(copy.to_string_lossy().ends_with(" - cut.mkv"), "{copy:?}");
-    let probed = Probed::of(&copy).await;
+    let probed = Probed::read(&copy).await;
     assert_eq!(probed.codecs, ["mpeg2video", "mp2"]);
     assert!((probed.seconds - 40.0).abs() < 3.0, "{}", probed.seconds);
     assert_eq!(names_with(copy.parent().unwrap(), ".mkv").len(), 2, "nothing is left of the first try");
@@ -415,7 +415,7 @@ async fn a_recording_is_converted_to_mp4_with_its_index_at_the_begin() {
     assert_eq!(remux, json!({ "status": "completed", "format": "mp4", "reason": null }));
     let converted = studio.file(&studio.get(id).await["file_name"]);
     assert_eq!(converted.extension().and_then(|it| it.to_str()), Some("mp4"));
-    let probed = Probed::of(&converted).await;
+    let probed = Probed::read(&converted).await;
     // The chapters are a track, too.
     let codecs: Vec<_> = probed.codecs.iter().filter(|it| *it != "bin_data").collect();
     assert_eq!((codecs.len(), codecs[0].as_str()), (2, "mpeg2video"), "{:?}", probed.codecs);

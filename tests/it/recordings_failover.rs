@@ -173,7 +173,8 @@ mod slow {
         let path = file.path().to_string_lossy().into_owned();
         let what = ["-show_entries", "packet=codec_type,stream_index,dts_time", "-of", "csv=p=0", &path];
         let arguments = [&["-v", "error"][..], &checks::WHOLE_FILE, &what].concat();
-        let seconds = tools::DecodingTimes::of_packets(&tools::text_of("ffprobe", &arguments).await).seconds;
+        let seconds =
+            tools::DecodingTimes::from_packets(&tools::text_of("ffprobe", &arguments).await).seconds;
         assert!((seconds - wall).abs() < 3.0, "{seconds} s of {wall} s: {recording}");
     }
 

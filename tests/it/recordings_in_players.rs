@@ -114,7 +114,7 @@ async fn a_recording_plays_from_a_time_on_and_as_hls_while_it_grows() {
     let url = format!("http://{}{hls}", studio.address);
     let packets =
         ["-v", "error", "-show_entries", "packet=codec_type,stream_index,dts_time", "-of", "csv=p=0", &url];
-    let times = tools::DecodingTimes::of_packets(&tools::text_of("ffprobe", &packets).await);
+    let times = tools::DecodingTimes::from_packets(&tools::text_of("ffprobe", &packets).await);
     assert_eq!(times.n_streams, 2);
     assert!(times.seconds > 11.0, "{}", times.seconds);
     // An instant, and one after the end.

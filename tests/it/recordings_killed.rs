@@ -118,7 +118,7 @@ async fn a_conversion_that_was_killed_runs_again_and_the_stream_stays_until_it_i
             (&recording["status"], studio.file(&recording["file_name"])),
             (&json!("stopped"), converted.clone())
         );
-        let seconds = Probed::of(&converted).await.seconds;
+        let seconds = Probed::read(&converted).await.seconds;
         assert!((seconds - 60.0).abs() < 2.0, "{seconds} s");
         // Beside the list of commercials, which has the name of the recording, too.
         let files: Vec<_> = studio.files().into_iter().filter(|it| !it.ends_with(".edl")).collect();

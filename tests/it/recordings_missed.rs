@@ -97,7 +97,7 @@ impl Broadcaster {
     async fn checked(&self, id: u64) -> (Vec<String>, f64) {
         let name = self.get(id).await["file_name"].as_str().expect("a file").to_owned();
         let bytes = std::fs::read(self.folder.path().join("recordings").join(name)).unwrap();
-        let checker = Checker::of(&bytes);
+        let checker = Checker::from_bytes(&bytes);
         checker.assert_clean();
         (checker.labels.clone(), checker.programme_seconds())
     }
@@ -304,7 +304,7 @@ async fn a_recording_of_the_past_continues_after_a_kill() {
     }
     let studio = studio.kill_and_start().await;
     until_async("the end", async || studio.get(id).await["status"] == "completed").await;
-    let checker = Checker::of(&studio.finished(id).await);
+    let checker = Checker::from_bytes(&studio.finished(id).await);
     checker.assert_clean();
     let seconds = checker.programme_seconds();
     assert!((85.0..=94.0).contains(&seconds), "{seconds} s");

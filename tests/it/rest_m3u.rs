@@ -32,10 +32,10 @@ fn path(login: &str, number: usize) -> String {
 
 impl AccountFixture {
     async fn new() -> AccountFixture {
-        AccountFixture::of(Setup::new()).await
+        AccountFixture::with_setup(Setup::new()).await
     }
 
-    async fn of(setup: Setup) -> AccountFixture {
+    async fn with_setup(setup: Setup) -> AccountFixture {
         let provider = Provider::start();
         let gateway = setup.start().await;
         let admin = create_user(&gateway, "admin", |it| it.level = UserLevel::Admin).await;
@@ -170,7 +170,7 @@ async fn a_new_account_fetches_its_list_and_its_streams_can_be_watched() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_provider_gets_the_configured_user_agent_unless_its_account_has_another() {
     let fixture =
-        AccountFixture::of(Setup::new().config(|it| it.user_agent = Some("Box/7".to_owned()))).await;
+        AccountFixture::with_setup(Setup::new().config(|it| it.user_agent = Some("Box/7".to_owned()))).await;
     fixture.serve_list(0..1);
     let account = fixture.account(json!({})).await;
     fixture.is_at(&account, "success").await;

@@ -23,7 +23,7 @@ fn the_synthetic_programme_is_clean_over_a_clock_wrap() {
     for picture in
         [Picture::new("a"), Picture::new("a").radio(), Picture::new("a").bits_per_second(8_000_000)]
     {
-        let checked = Checker::of(&minute(picture.starts_at(nearly_over)));
+        let checked = Checker::from_bytes(&minute(picture.starts_at(nearly_over)));
         // It starts in the middle of a group of pictures, as providers do; that is the only complaint.
         let others: Vec<_> =
             checked.complaints.iter().filter(|c| !c.contains("random-access point")).collect();
@@ -44,7 +44,7 @@ fn the_synthetic_programme_has_the_requested_bit_rate() {
 #[test]
 fn the_checker_reports_every_kind_of_damage() {
     let good = minute(Picture::new("a").frames_per_gop(1));
-    let complaint = |bytes: &[u8]| Checker::of(bytes).complaints.join("; ");
+    let complaint = |bytes: &[u8]| Checker::from_bytes(bytes).complaints.join("; ");
     let changed = |at: usize, change: &dyn Fn(&mut [u8])| {
         let mut bytes = good.clone();
         change(&mut bytes[at * 188..(at + 1) * 188]);
@@ -79,20 +79,20 @@ fn the_checker_reports_lost_packets_even_if_the_counters_are_continuous() {
         bytes
     };
     let good = numbered(1, 5);
-    assert_eq!(Checker::of(&good).complaints, Vec::<String>::new());
+    assert_eq!(Checker::from_bytes(&good).complaints, Vec::<String>::new());
     // As many video packets as the period of the continuity counter, from the middle of a frame.
     let pid = |packet: &[u8]| u16::from_be_bytes([packet[1] & 0x1F, packet[2]]);
     let pictures = good.chunks(188).enumerate().filter(|(_, packet)| pid(packet) == 0x100);
     let lost: Vec<_> = pictures.map(|(at, _)| at).skip(200).take(16).collect();
     let kept = good.chunks(188).enumerate().filter(|(at, _)| !lost.contains(at));
     let kept: Vec<u8> = kept.flat_map(|(_, packet)| packet.to_vec()).collect();
-    let complaints = Checker::of(&kept).complaints;
+    let complaints = Checker::from_bytes(&kept).complaints;
     assert!(
         complaints.len() == 1 && complaints[0].contains("lost something of a of connection 1"),
         "{complaints:?}"
     );
     // Another connection may start anywhere.
-    let complaints = Checker::of(&[&good[..], &numbered(2, 9)[..]].concat()).complaints;
+    let complaints = Checker::from_bytes(&[&good[..], &numbered(2, 9)[..]].concat()).complaints;
     assert!(!complaints.iter().any(|it| it.contains("lost")), "{complaints:?}");
 }
 
@@ -232,7 +232,7 @@ mod slow {
         )
         .await;
         assert!((3.0..4.5).contains(&clip.seconds()), "{}", clip.seconds());
-        Checker::of(clip.bytes()).assert_clean();
+        Checker::from_bytes(clip.bytes()).assert_clean();
         let provider = Provider::start();
         provider.path(NEWS).plays(clip.clone());
         let player = Player::watch(provider.address, NEWS).await;

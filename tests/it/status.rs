@@ -218,7 +218,7 @@ async fn a_manual_switch_has_happened_when_its_response_arrives() {
 async fn next_stream_reopens_the_only_stream_of_a_channel() {
     let provider = Provider::start();
     provider.path(FIRST).plays(Picture::new("first"));
-    let gateway = TestGateway::of(&provider.playlist(&[("news", "News", FIRST)])).await;
+    let gateway = TestGateway::with_list(&provider.playlist(&[("news", "News", FIRST)])).await;
     let admin = Api::first_admin(&gateway).await;
     let fixture = StatusFixture { provider, gateway, admin };
     let player = fixture.watch().await;

@@ -17,7 +17,7 @@ const NEWS: &str = "/live/anna/news.ts";
 async fn set_up(answer: MockResponse) -> (Provider, TestGateway) {
     let provider = Provider::start();
     provider.path(NEWS).answers(answer);
-    let gateway = TestGateway::of(&provider.playlist(&[("news", "News", NEWS)])).await;
+    let gateway = TestGateway::with_list(&provider.playlist(&[("news", "News", NEWS)])).await;
     (provider, gateway)
 }
 
@@ -288,7 +288,7 @@ async fn a_provider_that_sets_a_cookie_before_it_redirects_plays() {
         &redirect(&other.url("/live/anna/7").replace("127.0.0.1", "localhost")),
     ));
     other.path("/live/anna/7").plays(Picture::new("news"));
-    let gateway = TestGateway::of(&first.playlist(&[("news", "News", NEWS)])).await;
+    let gateway = TestGateway::with_list(&first.playlist(&[("news", "News", NEWS)])).await;
     let player = gateway.watch("News").await;
     player.sees("news").await;
     let cookie = |it: &Provider, path: &str| it.path(path).requests()[0].header("cookie").map(str::to_owned);
@@ -310,7 +310,7 @@ async fn headers_of_the_playlist_go_to_the_provider_but_not_to_another_host() {
         "#EXTM3U\n#EXTINF:-1,News\n#EXTVLCOPT:http-user-agent=Box/2\n#EXTVLCOPT:http-referrer=http://portal.example/\n{}\n",
         provider.url(NEWS).replace("http://", "http://user:secret@")
     );
-    let gateway = TestGateway::of(&list).await;
+    let gateway = TestGateway::with_list(&list).await;
     gateway.watch("News").await.sees("news").await;
     let asked = &provider.path(NEWS).requests()[0];
     assert_eq!(asked.header("user-agent"), Some("Box/2"));

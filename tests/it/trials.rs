@@ -72,7 +72,7 @@ impl TrialFixture {
 }
 
 /// Returns some values of a successful response, in order.
-fn of(reply: &ApiReply, keys: &[&str]) -> Value {
+fn values(reply: &ApiReply, keys: &[&str]) -> Value {
     assert_eq!(reply.status, 200, "{reply:?}");
     keys.iter().map(|it| reply.body[it].clone()).collect()
 }
@@ -87,7 +87,7 @@ async fn a_profile_test_of_a_url_or_a_stream_reports_the_output() {
         let plays = json!([true, "played", "proxy", "H.264", ["AAC"], 1, null]);
         let keys =
             ["success", "outcome", "delivery", "video_codec", "audio_codecs", "programme_count", "cause"];
-        assert_eq!(of(&reply, &keys), plays, "{reply:?}");
+        assert_eq!(values(&reply, &keys), plays, "{reply:?}");
         let number = |key: &str| reply.body[key].as_f64().unwrap_or_else(|| panic!("no {key}: {reply:?}"));
         assert!(number("bytes") > 10_000.0 && number("bitrate_kbps") > 50.0, "{reply:?}");
         assert!((2.0..4.0).contains(&number("seconds_read")) && number("speed") > 0.5, "{reply:?}");
@@ -119,7 +119,7 @@ async fn a_failed_program_is_reported_with_its_output_and_without_the_url() {
         let path = fixture.script(script).await;
         let reply = fixture.tried(&path, json!({ "url": fixture.url(), "seconds": 3 })).await;
         assert_eq!(
-            of(&reply, &["success", "outcome", "cause", "delivery", "place"]),
+            values(&reply, &["success", "outcome", "cause", "delivery", "place"]),
             expected,
             "{script}: {reply:?}"
         );
@@ -139,7 +139,7 @@ async fn a_failed_program_is_reported_with_its_output_and_without_the_url() {
     let made = fixture.admin.post("/api/core/streamprofiles/", missing).await;
     let path = format!("/api/core/streamprofiles/{}/test/", made.body["id"]);
     let reply = fixture.tried(&path, json!({ "stream": fixture.stream() })).await;
-    assert_eq!(of(&reply, &["outcome", "cause"]), json!(["failed", "program"]));
+    assert_eq!(values(&reply, &["outcome", "cause"]), json!(["failed", "program"]));
     assert!(reply.text("message").contains("no-such-program is not installed"), "{reply:?}");
 }
 
@@ -148,7 +148,7 @@ async fn only_the_last_lines_of_a_verbose_program_are_kept() {
     let fixture = TrialFixture::new().await;
     let path = fixture.script("cat ts; while true; do echo again and again of $2 >&2; done").await;
     let reply = fixture.tried(&path, json!({ "url": fixture.url(), "seconds": 1 })).await;
-    assert_eq!(of(&reply, &["success", "outcome"]), json!([true, "played"]), "{reply:?}");
+    assert_eq!(values(&reply, &["success", "outcome"]), json!([true, "played"]), "{reply:?}");
     let lines = reply.body["program_lines"].as_array().unwrap();
     assert!(lines.len() <= 20 && lines.contains(&json!("again and again of …")), "{lines:?}");
 }
@@ -168,9 +168,12 @@ async fn two_profile_tests_run_at_one_time_and_a_third_gets_503() {
         tokio::join!(fixture.admin.post(PROXY, body.clone()), fixture.admin.post(PROXY, body.clone()), third);
     assert_eq!((third.status, third.answer.header("retry-after")), (503, Some("3")), "{third:?}");
     assert_eq!(third.body, json!({ "detail": "2 tests are already running" }));
-    assert_eq!((of(&one, &["outcome"]), of(&two, &["outcome"])), (json!(["failed"]), json!(["failed"])));
+    assert_eq!(
+        (values(&one, &["outcome"]), values(&two, &["outcome"])),
+        (json!(["failed"]), json!(["failed"]))
+    );
     let after = fixture.tried(PROXY, json!({ "url": fixture.url(), "seconds": 1 })).await;
-    assert_eq!(of(&after, &["success"]), json!([true]));
+    assert_eq!(values(&after, &["success"]), json!([true]));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -245,12 +248,12 @@ mod slow {
             let reply = fixture.tried(path, body).await;
             let keys = ["success", "delivery", "place", "video_codec", "resolution", "audio_codecs"];
             let expected = json!([true, by.0, by.1, "H.264", "320x180", ["AAC"]]);
-            assert_eq!(of(&reply, &keys), expected, "{reply:?}");
+            assert_eq!(values(&reply, &keys), expected, "{reply:?}");
         }
         // The profile is "proxy", but fMP4 needs a program, which does not find these segments.
         let body = json!({ "url": fixture.provider.url("/live/anna/3"), "seconds": 2 });
         let reply = fixture.tried(PROXY, body).await;
-        assert_eq!(of(&reply, &["success", "cause"]), json!([false, "exited"]), "{reply:?}");
+        assert_eq!(values(&reply, &["success", "cause"]), json!([false, "exited"]), "{reply:?}");
         fixture.provider.path("/gone.ts").answers(MockResponse::status(404));
         let reply = fixture
             .tried(
@@ -259,7 +262,7 @@ mod slow {
             )
             .await;
         assert_eq!(
-            of(&reply, &["success", "outcome", "cause"]),
+            values(&reply, &["success", "outcome", "cause"]),
             json!([false, "failed", "exited"]),
             "{reply:?}"
         );

@@ -55,10 +55,10 @@ fn episode_uuid() -> Uuid {
 impl Cinema {
     pub(crate) async fn with(length: usize, max_streams: u32) -> Cinema {
         let file = film(length, 1);
-        Self::of(file, max_streams).await
+        Self::with_file(file, max_streams).await
     }
 
-    async fn of(file: Vec<u8>, max_streams: u32) -> Cinema {
+    async fn with_file(file: Vec<u8>, max_streams: u32) -> Cinema {
         Self::at(file, None, max_streams).await
     }
 
@@ -579,7 +579,7 @@ async fn programs_read_and_seek_in_a_film() {
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         std::fs::rename(format!("{}.new", clip.display()), &clip).unwrap();
     }
-    let cinema = Cinema::of(std::fs::read(&clip).unwrap(), 1).await;
+    let cinema = Cinema::with_file(std::fs::read(&clip).unwrap(), 1).await;
     let url = format!("http://{}{}", cinema.gateway.address, cinema.movie("7.mkv"));
     let probe =
         run("ffprobe", &["-v", "error", "-show_entries", "format=duration", "-of", "csv=p=0", &url]).await;

@@ -59,7 +59,7 @@ pub mod slow {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn the_sign_in_has_no_barriers() {
         let provider = Provider::start();
-        let gateway = TestGateway::of(&provider.playlist(&[("news", "News", "/news.ts")])).await;
+        let gateway = TestGateway::with_list(&provider.playlist(&[("news", "News", "/news.ts")])).await;
         person(&gateway, "root", UserLevel::Admin).await;
         check(&Web::at(gateway.address).await, &axe(), "/").await;
     }
@@ -70,7 +70,7 @@ pub mod slow {
         provider.path("/news.ts").plays(Picture::new("news"));
         let name = "خبر <b>News</b> ".repeat(30);
         let list = provider.playlist(&[("news", &name, "/news.ts"), ("late", "Late", "/late.ts")]);
-        let gateway = TestGateway::of(&list).await;
+        let gateway = TestGateway::with_list(&list).await;
         let root = person(&gateway, "root", UserLevel::Admin).await;
         let path = gateway.models().channels.load().iter().next().map(|it| it.uuid).unwrap();
         let player =

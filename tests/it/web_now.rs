@@ -20,7 +20,8 @@ mod slow {
     async fn gateway(provider: &Provider) -> TestGateway {
         provider.path(FIRST).plays(Picture::new("first"));
         provider.path(SECOND).plays(Picture::new("second"));
-        TestGateway::of(&provider.playlist(&[("news", NAME, FIRST), ("news", "News backup", SECOND)])).await
+        TestGateway::with_list(&provider.playlist(&[("news", NAME, FIRST), ("news", "News backup", SECOND)]))
+            .await
     }
 
     /// Returns the texts of the cells of the only channel.
@@ -90,7 +91,7 @@ mod slow {
         let provider = Provider::start();
         provider.path(FIRST).plays(Picture::new("first"));
         let streams = [FIRST, SECOND, "/live/anna/third.ts"].map(|it| ("news", NAME, it));
-        let gateway = TestGateway::of(&provider.playlist(&streams)).await;
+        let gateway = TestGateway::with_list(&provider.playlist(&streams)).await;
         let root = person(&gateway, "root", UserLevel::Admin).await;
         let player = gateway.watch(NAME).await;
         player.sees("first").await;

@@ -56,7 +56,7 @@ mod slow {
     async fn an_admin_signs_in_moves_and_stops_a_channel_with_the_keyboard_alone() {
         let provider = Provider::start();
         provider.path(NEWS).plays(Picture::new("news"));
-        let gateway = TestGateway::of(&provider.playlist(&[("news", "News", NEWS)])).await;
+        let gateway = TestGateway::with_list(&provider.playlist(&[("news", "News", NEWS)])).await;
         person(&gateway, "root", UserLevel::Admin).await;
         let player = gateway.watch("News").await;
         player.sees("news").await;
@@ -111,7 +111,7 @@ mod slow {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn keys_find_pages_channels_and_users_and_can_be_switched_off() {
         let provider = Provider::start();
-        let gateway = TestGateway::of(&provider.playlist(&[("news", "News", NEWS)])).await;
+        let gateway = TestGateway::with_list(&provider.playlist(&[("news", "News", NEWS)])).await;
         let root = person(&gateway, "root", UserLevel::Admin).await;
         let web = Web::signed_in(&gateway, &root, "/now").await;
         web.reads("main h1", "Now").await;
@@ -148,7 +148,7 @@ mod slow {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn the_page_can_fetch_nothing_from_elsewhere() {
         let provider = Provider::start();
-        let gateway = TestGateway::of(&provider.playlist(&[("news", "News", NEWS)])).await;
+        let gateway = TestGateway::with_list(&provider.playlist(&[("news", "News", NEWS)])).await;
         let root = person(&gateway, "root", UserLevel::Admin).await;
         let web = Web::signed_in(&gateway, &root, "/now").await;
         web.reads("main h1", "Now").await;
@@ -172,7 +172,7 @@ mod slow {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn phones_have_a_bar_with_four_pages_and_the_others_behind_more() {
         let provider = Provider::start();
-        let gateway = TestGateway::of(&provider.playlist(&[("news", "News", NEWS)])).await;
+        let gateway = TestGateway::with_list(&provider.playlist(&[("news", "News", NEWS)])).await;
         let root = person(&gateway, "root", UserLevel::Admin).await;
         let web = Web::signed_in(&gateway, &root, "/now").await;
         web.reads("main h1", "Now").await;

@@ -136,7 +136,7 @@ mod slow {
         let clip = Clip::make("watch-ac3", &TEST_PICTURE, &output).await;
         let provider = Provider::start();
         provider.path("/news.ts").plays(clip);
-        let gateway = TestGateway::of(&provider.playlist(&[("news", "News", "/news.ts")])).await;
+        let gateway = TestGateway::with_list(&provider.playlist(&[("news", "News", "/news.ts")])).await;
         let kid = person(&gateway, "kid", UserLevel::Streamer).await;
         let path = format!("/watch/{}", gateway.channel("News").uuid);
         let web = Web::signed_in(&gateway, &kid, &path).await;

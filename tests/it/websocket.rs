@@ -33,7 +33,7 @@ async fn set_up() -> (Provider, TestGateway) {
     (provider, gateway)
 }
 
-async fn of_level(gateway: &TestGateway, name: &str, level: UserLevel) -> TestUser {
+async fn new_user(gateway: &TestGateway, name: &str, level: UserLevel) -> TestUser {
     create_user(gateway, name, |it| it.level = level).await
 }
 
@@ -81,7 +81,7 @@ fn assert_documented(value: &Value) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_socket_opens_with_every_kind_of_credentials_on_both_ports() {
     let gateway = Setup::new().start().await;
-    let anna = of_level(&gateway, "anna", UserLevel::Admin).await;
+    let anna = new_user(&gateway, "anna", UserLevel::Admin).await;
     let token = anna.token(&gateway);
     let (bearer, in_query) = (format!("Bearer {token}"), format!("/ws/?a=b&token={token}"));
     let (by_scheme, offered) = (format!("ApiKey {}", anna.api_key), format!("bearer, {token}"));
@@ -114,7 +114,7 @@ async fn a_socket_opens_with_every_kind_of_credentials_on_both_ports() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_valid_credentials_the_upgrade_returns_401() {
     let gateway = Setup::new().start().await;
-    let anna = of_level(&gateway, "anna", UserLevel::Admin).await;
+    let anna = new_user(&gateway, "anna", UserLevel::Admin).await;
     let idle = create_user(&gateway, "idle", |it| it.is_active = false).await;
     let with = |token: String| format!("/ws/?token={token}");
     let refused: [(String, &[(&str, &str)]); 8] = [
@@ -147,7 +147,7 @@ async fn without_valid_credentials_the_upgrade_returns_401() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_admin_receives_playback_and_failover_in_real_time() {
     let (provider, gateway) = set_up().await;
-    let root = of_level(&gateway, "root", UserLevel::Admin).await;
+    let root = new_user(&gateway, "root", UserLevel::Admin).await;
     let mut admin = connect(&gateway, &root).await;
     let idle = admin.kind("channel_stats").await;
     assert_eq!((&idle["stats"]["count"], &idle["stats"]["channels"]), (&json!(0), &json!([])));
@@ -194,7 +194,7 @@ async fn an_admin_receives_playback_and_failover_in_real_time() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_sockets_get_the_same_statistics_and_none_are_collected_without_sockets() {
     let gateway = Setup::new().start().await;
-    let root = of_level(&gateway, "root", UserLevel::Admin).await;
+    let root = new_user(&gateway, "root", UserLevel::Admin).await;
     for _ in 0..2 {
         let mut first = connect(&gateway, &root).await;
         assert_eq!(first.kind("channel_stats").await["sequence"], 1, "the sequence starts again");
@@ -214,7 +214,7 @@ async fn all_sockets_get_the_same_statistics_and_none_are_collected_without_sock
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_socket_chooses_the_channels_whose_clients_it_gets() {
     let (_provider, gateway) = set_up().await;
-    let root = of_level(&gateway, "root", UserLevel::Admin).await;
+    let root = new_user(&gateway, "root", UserLevel::Admin).await;
     let player = gateway.watch("News").await;
     player.sees("first").await;
     let mut admin = connect(&gateway, &root).await;
@@ -256,8 +256,8 @@ async fn level_1_receives_channel_states_and_counts_and_level_0_nothing() {
         .await;
     let anna =
         create_user(&gateway, "anna", |it| (it.level, it.hide_adult) = (UserLevel::Standard, true)).await;
-    let zoe = of_level(&gateway, "zoe", UserLevel::Streamer).await;
-    let root = of_level(&gateway, "root", UserLevel::Admin).await;
+    let zoe = new_user(&gateway, "zoe", UserLevel::Streamer).await;
+    let root = new_user(&gateway, "root", UserLevel::Admin).await;
     let mut standard = connect(&gateway, &anna).await;
     let mut streamer = connect(&gateway, &zoe).await;
     let mut admin = connect(&gateway, &root).await;
@@ -311,8 +311,8 @@ async fn level_1_receives_channel_states_and_counts_and_level_0_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_user_is_told_about_notifications_and_restorations() {
     let gateway = Setup::new().start().await;
-    let root = of_level(&gateway, "root", UserLevel::Admin).await;
-    let zoe = of_level(&gateway, "zoe", UserLevel::Streamer).await;
+    let root = new_user(&gateway, "root", UserLevel::Admin).await;
+    let zoe = new_user(&gateway, "zoe", UserLevel::Streamer).await;
     let mut admin = connect(&gateway, &root).await;
     let mut streamer = connect(&gateway, &zoe).await;
     admin.kind("channel_stats").await;
@@ -345,11 +345,11 @@ async fn every_user_is_told_about_notifications_and_restorations() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_revoked_permission_closes_the_socket_at_once() {
     let gateway = Setup::new().start().await;
-    let root = of_level(&gateway, "root", UserLevel::Admin).await;
+    let root = new_user(&gateway, "root", UserLevel::Admin).await;
     let mut stays = connect(&gateway, &root).await;
     for what in ["lowered", "raised", "inactive", "deleted", "new password", "key taken back"] {
         let begin = if what == "raised" { UserLevel::Standard } else { UserLevel::Admin };
-        let user = of_level(&gateway, &what.replace(' ', "-"), begin).await;
+        let user = new_user(&gateway, &what.replace(' ', "-"), begin).await;
         let mut listener = match what {
             "key taken back" => {
                 let key = [("x-api-key", user.api_key.as_str())];
@@ -385,7 +385,7 @@ async fn a_socket_that_does_not_read_delays_nobody_and_loses_the_oldest_messages
     const N_EVENTS: i64 = 6_000;
     const BYTES: usize = 4 << 10;
     let gateway = Setup::new().start().await;
-    let root = of_level(&gateway, "root", UserLevel::Admin).await;
+    let root = new_user(&gateway, "root", UserLevel::Admin).await;
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(8 << 10).unwrap();
     let path = format!("/ws/?token={}", root.token(&gateway));
@@ -422,8 +422,8 @@ async fn a_socket_that_does_not_read_delays_nobody_and_loses_the_oldest_messages
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_socket_gets_a_close_frame_when_the_gateway_stops() {
     let gateway = Setup::new().start().await;
-    let root = of_level(&gateway, "root", UserLevel::Admin).await;
-    let zoe = of_level(&gateway, "zoe", UserLevel::Streamer).await;
+    let root = new_user(&gateway, "root", UserLevel::Admin).await;
+    let zoe = new_user(&gateway, "zoe", UserLevel::Streamer).await;
     let mut sockets = vec![connect(&gateway, &root).await, connect(&gateway, &zoe).await];
     let path = format!("/ws/?token={}", root.token(&gateway));
     sockets.push(WebSocketClient::open(gateway.api, &path, &[]).await.unwrap());
@@ -445,7 +445,7 @@ async fn admins_receive_record_changes_and_refresh_progress() {
         .answers(MockResponse::text("audio/x-mpegurl", provider.playlist(&[("news", "News", FIRST)])));
     let gateway = Setup::new().start().await;
     let api = Api::first_admin(&gateway).await;
-    let root = of_level(&gateway, "watcher", UserLevel::Admin).await;
+    let root = new_user(&gateway, "watcher", UserLevel::Admin).await;
     let mut admin = connect(&gateway, &root).await;
     let made = api.post("/api/channels/groups/", json!({ "name": "Sport" })).await;
     assert_eq!(made.status, 201, "{made:?}");
@@ -468,7 +468,7 @@ async fn admins_receive_record_changes_and_refresh_progress() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_to_a_socket_are_answered_and_a_too_long_one_closes_it() {
     let gateway = Setup::new().start().await;
-    let zoe = of_level(&gateway, "zoe", UserLevel::Streamer).await;
+    let zoe = new_user(&gateway, "zoe", UserLevel::Streamer).await;
     let mut socket = connect(&gateway, &zoe).await;
     for text in ["no JSON", "{}", "[1]", "{\"type\":\"subscribe\"}", "{\"type\":7}"] {
         socket.send(text).await;

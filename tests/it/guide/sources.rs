@@ -30,17 +30,17 @@ pub struct GuideStory {
 
 impl GuideStory {
     pub async fn new() -> Self {
-        Self::of(tempfile::tempdir().unwrap(), Setup::new()).await
+        Self::with_setup(tempfile::tempdir().unwrap(), Setup::new()).await
     }
 
     /// Stores everything in the folder instead of in memory.
     pub async fn lasting() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let setup = Setup::new().folder(folder.path());
-        Self::of(folder, setup).await
+        Self::with_setup(folder, setup).await
     }
 
-    async fn of(folder: TempDir, setup: Setup) -> Self {
+    async fn with_setup(folder: TempDir, setup: Setup) -> Self {
         let data_dir = folder.path().to_owned();
         let gateway = setup.config(|it| it.data_dir = data_dir).start().await;
         let admin = Api::first_admin(&gateway).await;

@@ -30,7 +30,7 @@ pub struct Baseline {
 
 impl Baseline {
     /// Measured after everything was used once, because some resources are allocated on first use.
-    pub async fn of(fixture: &LoadTestFixture) -> Baseline {
+    pub async fn measure(fixture: &LoadTestFixture) -> Baseline {
         all_channels_play(fixture).await;
         until_idle(fixture).await;
         let kinds = process::kinds_of_files(fixture.folder.path());

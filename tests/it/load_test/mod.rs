@@ -89,7 +89,7 @@ mod night {
             None => None,
         };
         let fixture = LoadTestFixture::build(&mut random, clip).await;
-        let baseline = Baseline::of(&fixture).await;
+        let baseline = Baseline::measure(&fixture).await;
         let mut warm = None;
         for round in 1..=rounds {
             run_load(&fixture, &mut random, lasts).await;

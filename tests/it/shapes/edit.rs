@@ -42,7 +42,7 @@ pub struct Editor {
 }
 
 impl Editor {
-    pub fn of(clip: &Clip) -> Editor {
+    pub fn new(clip: &Clip) -> Editor {
         let packets: Vec<(Duration, Packet)> = clip
             .bytes()
             .chunks_exact(PACKET)

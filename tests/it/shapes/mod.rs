@@ -107,7 +107,7 @@ mod slow {
         }
 
         fn edited(&self, clip: &Clip, is_interleaved: bool) -> Clip {
-            let mut editor = Editor::of(clip);
+            let mut editor = Editor::new(clip);
             let first_pid = editor.pid_of_stream(0);
             if let Some(added) = self.added {
                 if added == Added::CueMessages {
@@ -124,7 +124,7 @@ mod slow {
             if is_interleaved {
                 editor.interleave();
             }
-            Clip::of(editor.bytes(TUNED_IN_AT))
+            Clip::from_bytes(editor.bytes(TUNED_IN_AT))
         }
     }
 
@@ -248,7 +248,7 @@ mod slow {
                 path.answers(MockResponse::status(404))
                     .answers_first(ends.map(|(end, cut)| answer.clone().until(end as u64, cut)));
             } else {
-                halves.insert(shape.name, Checker::of(clip.bytes()).payload_packets / 2);
+                halves.insert(shape.name, Checker::from_bytes(clip.bytes()).payload_packets / 2);
                 path.plays(Arc::new(clip.padded(before, after)));
             }
         }

@@ -171,7 +171,7 @@ impl TestGateway {
     }
 
     /// Starts a gateway with one playlist without a limit and with short timeouts.
-    pub async fn of(list: &str) -> TestGateway {
+    pub async fn with_list(list: &str) -> TestGateway {
         Setup::new().list(list).start().await
     }
 

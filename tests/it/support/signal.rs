@@ -413,11 +413,11 @@ impl Clip {
             tools::text_of("ffmpeg", &arguments).await;
             std::fs::rename(&draft, &path).expect("the target directory can be written");
         }
-        Arc::new(Clip::of(std::fs::read(&path).expect("the clip can be read")))
+        Arc::new(Clip::from_bytes(std::fs::read(&path).expect("the clip can be read")))
     }
 
     /// Computes the due time of each packet by interpolation between the PCRs of the first PID that has some.
-    pub fn of(bytes: Vec<u8>) -> Clip {
+    pub fn from_bytes(bytes: Vec<u8>) -> Clip {
         let mut clocks = Vec::new();
         let mut clock_pid = None;
         for (at, packet) in bytes.chunks_exact(PACKET).enumerate() {

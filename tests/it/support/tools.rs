@@ -99,7 +99,7 @@ pub struct DecodingTimes {
 impl DecodingTimes {
     /// Reads the lines of `ffprobe -show_entries packet=codec_type,stream_index,dts_time,… -of csv=p=0`. Fails if the times of
     /// a stream decrease.
-    pub fn of_packets(text: &str) -> DecodingTimes {
+    pub fn from_packets(text: &str) -> DecodingTimes {
         let mut last = BTreeMap::<&str, f64>::new();
         let (mut first, mut end) = (f64::MAX, 0.0_f64);
         for line in text.lines() {

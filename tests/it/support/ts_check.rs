@@ -109,7 +109,7 @@ impl Checker {
     }
 
     /// Checks a whole recording.
-    pub fn of(bytes: &[u8]) -> Checker {
+    pub fn from_bytes(bytes: &[u8]) -> Checker {
         let mut checker = Checker::new();
         checker.push(bytes);
         checker.finish();

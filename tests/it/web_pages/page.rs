@@ -62,7 +62,7 @@ fn is_true(value: &Value) -> bool {
 }
 
 impl Page {
-    pub fn of(web: Web) -> Page {
+    pub fn new(web: Web) -> Page {
         Page { web, steps: Mutex::default(), begun: Instant::now() }
     }
 
@@ -88,15 +88,15 @@ impl Page {
 
     /// Opens a path of the interface in a new browser.
     pub async fn open(address: SocketAddr, path: &str) -> Page {
-        let page = Page::of(Web::at(address).await);
+        let page = Page::new(Web::at(address).await);
         page.web.opens(path).await;
         page
     }
 
     /// Opens a path as a new admin.
-    pub async fn of_admin(gateway: &TestGateway, path: &str) -> Page {
+    pub async fn open_as_admin(gateway: &TestGateway, path: &str) -> Page {
         let admin = person(gateway, "anna", UserLevel::Admin).await;
-        Page::of(Web::signed_in(gateway, &admin, path).await)
+        Page::new(Web::signed_in(gateway, &admin, path).await)
     }
 
     pub fn browser(&self) -> &Browser {

@@ -22,7 +22,7 @@ mod slow {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn the_library_verifies_signatures_also_after_a_new_secret() {
-        let gateway = TestGateway::of("#EXTM3U\n").await;
+        let gateway = TestGateway::with_list("#EXTM3U\n").await;
         let (admin, target) = (Api::first_admin(&gateway).await, WebTarget::start());
         let list = "/api/connect/integrations/";
         let body = json!({

@@ -49,11 +49,11 @@ pub(super) enum Body {
 
 impl MockResponse {
     pub fn play(programme: impl Into<Programme>) -> MockResponse {
-        MockResponse::of(Head::Plain, Body::Programme(programme.into()))
+        MockResponse::new(Head::Plain, Body::Programme(programme.into()))
     }
 
     pub fn status(code: u16) -> MockResponse {
-        MockResponse::of(
+        MockResponse::new(
             Head::Status(code, String::new()),
             Body::Bytes("text/plain", format!("status {code}\n").into()),
         )
@@ -61,7 +61,7 @@ impl MockResponse {
 
     /// Responds with a status and further header lines, each terminated by CR LF.
     pub fn status_with(code: u16, headers: &str) -> MockResponse {
-        MockResponse::of(
+        MockResponse::new(
             Head::Status(code, headers.into()),
             Body::Bytes("text/plain", format!("status {code}\n").into()),
         )
@@ -74,7 +74,7 @@ impl MockResponse {
     }
 
     pub fn text(content_type: &'static str, body: impl Into<Vec<u8>>) -> MockResponse {
-        MockResponse::of(Head::Plain, Body::Bytes(content_type, body.into()))
+        MockResponse::new(Head::Plain, Body::Bytes(content_type, body.into()))
     }
 
     /// Sends a file as a web server does: with its length, and as fast as it is read.
@@ -83,24 +83,24 @@ impl MockResponse {
     }
 
     pub fn empty() -> MockResponse {
-        MockResponse::of(Head::Plain, Body::Empty)
+        MockResponse::new(Head::Plain, Body::Empty)
     }
 
     /// Reads the request and sends nothing.
     pub fn mute() -> MockResponse {
-        MockResponse::of(Head::Never, Body::Nothing)
+        MockResponse::new(Head::Never, Body::Nothing)
     }
 
     /// Sends a valid head and no body.
     pub fn silent_body() -> MockResponse {
-        MockResponse::of(Head::Plain, Body::Nothing)
+        MockResponse::new(Head::Plain, Body::Nothing)
     }
 
     pub fn redirect(to: impl Into<String>) -> MockResponse {
-        MockResponse::of(Head::Redirect(to.into()), Body::Bytes("text/plain", "moved\n".into()))
+        MockResponse::new(Head::Redirect(to.into()), Body::Bytes("text/plain", "moved\n".into()))
     }
 
-    fn of(head: Head, body: Body) -> MockResponse {
+    fn new(head: Head, body: Body) -> MockResponse {
         MockResponse {
             head,
             body,

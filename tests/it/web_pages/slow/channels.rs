@@ -12,7 +12,7 @@ use crate::web_pages::page::Page;
 async fn gateway(names: &[&str]) -> TestGateway {
     let entry = |(n, name): (usize, &&str)| format!("#EXTINF:-1,{name}\nhttp://127.0.0.1:9/{n}.ts\n");
     let list: String = names.iter().enumerate().map(entry).collect();
-    TestGateway::of(&format!("#EXTM3U\n{list}")).await
+    TestGateway::with_list(&format!("#EXTM3U\n{list}")).await
 }
 
 fn names(gateway: &TestGateway) -> Vec<String> {
@@ -33,7 +33,7 @@ fn numbers(gateway: &TestGateway) -> Vec<Option<ChannelNumber>> {
 async fn selected_channels_are_renamed_after_a_preview_numbered_deleted_and_all_of_it_is_undone() {
     let gateway = gateway(&["DE: Eins", "DE: Zwei", "News"]).await;
     let before = numbers(&gateway);
-    let page = Page::of_admin(&gateway, "/channels").await;
+    let page = Page::open_as_admin(&gateway, "/channels").await;
     page.lists("Channels", 3, &["DE: Eins", "DE: Zwei", "News"]).await;
 
     page.selects("Channels", 1).await;
@@ -69,7 +69,7 @@ async fn selected_channels_are_renamed_after_a_preview_numbered_deleted_and_all_
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_undo_after_another_change_names_the_changed_channel() {
     let gateway = gateway(&["Eins", "Zwei"]).await;
-    let page = Page::of_admin(&gateway, "/channels").await;
+    let page = Page::open_as_admin(&gateway, "/channels").await;
     page.selects("Channels", 1).await;
     page.presses("Edit").await;
     page.chooses("Enabled", "No").await;
@@ -99,7 +99,7 @@ async fn the_order_of_streams_changes_by_buttons_and_position_and_errors_stay_at
             write.put(&channel)
         })
         .await;
-    let page = Page::of_admin(&gateway, "/channels/1").await;
+    let page = Page::open_as_admin(&gateway, "/channels/1").await;
     let order = "return [...document.querySelectorAll('ol li bdi')].map((it) => it.textContent)";
     page.until_is("both streams", order, json!(["One", "Two"])).await;
     page.presses("Move Two up").await;
@@ -128,7 +128,7 @@ async fn streams_become_channels_and_filters_are_in_the_address() {
             Ok(())
         })
         .await;
-    let page = Page::of_admin(&gateway, "/streams?sq=t").await;
+    let page = Page::open_as_admin(&gateway, "/streams?sq=t").await;
     page.lists("Streams", 2, &["Two", "Three"]).await;
     page.shows("2 streams").await;
     page.selects("Streams", 1).await;

@@ -21,12 +21,12 @@ const MISSING: u32 = 2;
 async fn a_channel_is_sent_as_datagrams_from_its_editor_and_errors_are_at_their_fields() {
     let provider = Provider::start();
     provider.path("/news.ts").plays(Picture::new("news"));
-    let gateway = TestGateway::of(&provider.playlist(&[("news", "News", "/news.ts")])).await;
+    let gateway = TestGateway::with_list(&provider.playlist(&[("news", "News", "/news.ts")])).await;
     let receiver = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let address = format!("rtp://{}", receiver.local_addr().unwrap());
     let (id, uuid) = (gateway.channel("News").id, gateway.channel("News").uuid);
     let editor = format!("/channels/{id}");
-    let page = Page::of_admin(&gateway, &editor).await;
+    let page = Page::open_as_admin(&gateway, &editor).await;
     let is_wrong =
         |field: &str| format!("return document.querySelector('[name=udp_{field}]')?.ariaInvalid ?? null");
 
@@ -83,10 +83,10 @@ async fn now_shows_the_segments_that_a_source_had_and_those_that_were_missing() 
     }
     list.push_str("#EXT-X-ENDLIST\n");
     provider.path("/list.m3u8").answers(MockResponse::text("application/x-mpegurl", list).kept());
-    let gateway = TestGateway::of(&provider.playlist(&[("news", "News", "/list.m3u8")])).await;
+    let gateway = TestGateway::with_list(&provider.playlist(&[("news", "News", "/list.m3u8")])).await;
     let player = gateway.watch("News").await;
     player.sees("news").await;
-    let page = Page::of_admin(&gateway, &format!("/now/{}", gateway.channel("News").uuid)).await;
+    let page = Page::open_as_admin(&gateway, &format!("/now/{}", gateway.channel("News").uuid)).await;
     page.shows("skipped").await;
     page.shows("Skipped segments were not available at the provider").await;
     let metrics = gateway.metrics().await;

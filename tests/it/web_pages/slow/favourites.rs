@@ -11,9 +11,9 @@ use crate::web_pages::page::Page;
 async fn a_user_marks_channels_with_a_star_and_lists_only_them() {
     let list =
         "#EXTM3U\n#EXTINF:-1,News\nhttp://127.0.0.1:9/1.ts\n#EXTINF:-1,Movies\nhttp://127.0.0.1:9/2.ts\n";
-    let gateway = TestGateway::of(list).await;
+    let gateway = TestGateway::with_list(list).await;
     let anna = person(&gateway, "anna", UserLevel::Standard).await;
-    let page = Page::of(Web::signed_in(&gateway, &anna, "/watch?favourites=only").await);
+    let page = Page::new(Web::signed_in(&gateway, &anna, "/watch?favourites=only").await);
     page.shows("No favourites yet").await;
     page.presses("Show all channels").await;
     page.lists("Channels", 2, &["News", "Movies"]).await;
@@ -34,7 +34,7 @@ async fn a_user_marks_channels_with_a_star_and_lists_only_them() {
 
     // Users of level 0 have none, and no request asks for any.
     let kid = person(&gateway, "kid", UserLevel::Streamer).await;
-    let page = Page::of(Web::signed_in(&gateway, &kid, "/watch").await);
+    let page = Page::new(Web::signed_in(&gateway, &kid, "/watch").await);
     page.lists("Channels", 2, &["News", "Movies"]).await;
     let stars = "return document.querySelectorAll('[aria-label^=Favourite]').length";
     assert_eq!(page.browser().script(stars).await, json!(0));

@@ -32,7 +32,7 @@ async fn set_up() -> (Provider, TestGateway, Uuid) {
     let clip = Clip::make("web-formats", &TEST_PICTURE, &output).await;
     let provider = Provider::start();
     provider.path("/news.ts").plays(Arc::clone(&clip));
-    let gateway = TestGateway::of(&provider.playlist(&[("news", "News", "/news.ts")])).await;
+    let gateway = TestGateway::with_list(&provider.playlist(&[("news", "News", "/news.ts")])).await;
     let uuid = gateway.channel("News").uuid;
     (provider, gateway, uuid)
 }
@@ -58,7 +58,7 @@ async fn watched_as(admin: &Api, uuid: Uuid, format: &str) {
 async fn a_viewer_chooses_the_format_of_a_channel_and_the_address_keeps_it() {
     let (provider, gateway, uuid) = set_up().await;
     let admin = Api::first_admin(&gateway).await;
-    let page = Page::of_admin(&gateway, &format!("/watch/{uuid}")).await;
+    let page = Page::open_as_admin(&gateway, &format!("/watch/{uuid}")).await;
     plays_on(&page).await;
     watched_as(&admin, uuid, "mpegts").await;
     page.shows("Automatic: MPEG-TS").await;
@@ -83,7 +83,7 @@ async fn a_viewer_chooses_the_format_of_a_channel_and_the_address_keeps_it() {
 async fn a_format_that_fails_gives_way_to_the_next_one_and_the_page_says_so() {
     let (_provider, gateway, uuid) = set_up().await;
     let admin = Api::first_admin(&gateway).await;
-    let page = Page::of_admin(&gateway, "/watch").await;
+    let page = Page::open_as_admin(&gateway, "/watch").await;
     page.web.has("main tbody tr a").await;
     page.browser().script(BREAK_MPEGTS).await;
     // Without another load of the page.
@@ -101,7 +101,7 @@ async fn a_user_watches_in_the_formats_that_an_admin_allows() {
     let (_provider, gateway, uuid) = set_up().await;
     let admin = Api::first_admin(&gateway).await;
     let kid = person(&gateway, "kid", UserLevel::Streamer).await;
-    let page = Page::of_admin(&gateway, &format!("/users/{}", kid.id)).await;
+    let page = Page::open_as_admin(&gateway, &format!("/users/{}", kid.id)).await;
     let formats = || {
         let users = gateway.models().users.load();
         users.get(kid.id.0).and_then(|it| it.custom_properties.get("output_formats").cloned())

@@ -8,8 +8,8 @@ use crate::web_pages::page::Page;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_admin_tries_patterns_for_event_channels_and_the_guide_shows_their_programmes() {
     let list = "#EXTM3U\n#EXTINF:-1,NHL 03: Bruins vs Leafs @ 20:00\nhttp://127.0.0.1:9/1.ts\n";
-    let gateway = TestGateway::of(list).await;
-    let page = Page::of_admin(&gateway, "/sources/new?kind=guides").await;
+    let gateway = TestGateway::with_list(list).await;
+    let page = Page::open_as_admin(&gateway, "/sources/new?kind=guides").await;
     page.clicks("[role=tab]", "Generated").await;
     page.fills("Name", "Events").await;
     page.presses("Create the guide").await;

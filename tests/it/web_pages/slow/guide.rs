@@ -17,7 +17,7 @@ async fn gateway() -> TestGateway {
     let list = "#EXTM3U\n#EXTINF:-1 tvg-id=\"news\",News\nhttp://127.0.0.1:9/1.ts\n\
                 #EXTINF:-1 tvg-id=\"movies\",Movies\nhttp://127.0.0.1:9/2.ts\n\
                 #EXTINF:-1 tvg-id=\"local\",Local\nhttp://127.0.0.1:9/3.ts\n";
-    TestGateway::of(list).await
+    TestGateway::with_list(list).await
 }
 
 /// Returns a guide with a running programme and the next ones of two channels.
@@ -68,7 +68,7 @@ pub(super) async fn upload_of(page: &Page, xmltv: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_uploaded_guide_shows_in_the_grid_with_details_search_and_keyboard() {
     let gateway = gateway().await;
-    let page = Page::of_admin(&gateway, "/sources?kind=guides").await;
+    let page = Page::open_as_admin(&gateway, "/sources?kind=guides").await;
     upload(&page).await;
 
     page.web.opens("/guide").await;
@@ -124,10 +124,10 @@ async fn an_uploaded_guide_shows_in_the_grid_with_details_search_and_keyboard() 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn phones_and_users_of_level_0_see_what_runs_now_and_next() {
     let gateway = gateway().await;
-    let page = Page::of_admin(&gateway, "/sources?kind=guides").await;
+    let page = Page::open_as_admin(&gateway, "/sources?kind=guides").await;
     upload(&page).await;
     let viewer = person(&gateway, "kid", UserLevel::Streamer).await;
-    let phone = Page::of(Web::at(gateway.address).await);
+    let phone = Page::new(Web::at(gateway.address).await);
     phone.browser().resizes(375, 812).await;
     phone.web.opens("/guide").await;
     phone.web.signs_in(&viewer.name).await;

@@ -22,7 +22,7 @@ const GUIDE: [(&str, &str); 5] = [
 async fn gateway() -> TestGateway {
     let list = "#EXTM3U\n#EXTINF:-1,UK: BBC 1 FHD\nhttp://127.0.0.1:9/1.ts\n\
                 #EXTINF:-1,ABC HD\nhttp://127.0.0.1:9/2.ts\n#EXTINF:-1,UK: Dave\nhttp://127.0.0.1:9/3.ts\n";
-    let gateway = TestGateway::of(list).await;
+    let gateway = TestGateway::with_list(list).await;
     gateway
         .change(|write| {
             write.put(&GuideSource::new(GuideSourceId(1), "Europe", GuideSourceKind::Xmltv, 0))?;
@@ -53,7 +53,7 @@ async fn is_linked(gateway: &TestGateway, channel: &str, guide: Option<u32>) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn channels_are_matched_after_a_preview_undone_and_linked_by_hand() {
     let gateway = gateway().await;
-    let page = Page::of_admin(&gateway, "/channels").await;
+    let page = Page::open_as_admin(&gateway, "/channels").await;
     page.presses("Guide channels").await;
     page.shows("1 of 3 channels would be linked. For 1 channel, several guide channels fit").await;
     page.lists("Results", 2, &["ABC HD", "UK: Dave", "UK: BBC 1 FHD"]).await;
@@ -99,7 +99,7 @@ async fn channels_are_matched_after_a_preview_undone_and_linked_by_hand() {
 async fn a_guide_channel_is_set_in_the_editor_for_many_channels_and_from_the_guide() {
     let gateway = gateway().await;
     let dave = gateway.channel("UK: Dave").id;
-    let page = Page::of_admin(&gateway, &format!("/channels/{dave}")).await;
+    let page = Page::open_as_admin(&gateway, &format!("/channels/{dave}")).await;
     page.fills("Guide channel", "dave").await;
     page.clicks("[role=option]", "U&Dave udave.uk").await;
     page.presses("Save").await;

@@ -39,8 +39,8 @@ async fn names_of_providers_are_text_in_their_own_direction_and_never_wider_than
         "#EXTM3U\n#EXTINF:-1,{MARKUP}\nhttp://127.0.0.1:9/1.ts\n#EXTINF:-1,{TURNED}\nhttp://127.0.0.1:9/2.ts\n\
          #EXTINF:-1,{long}\nhttp://127.0.0.1:9/3.ts\n"
     );
-    let gateway = TestGateway::of(&list).await;
-    let page = Page::of_admin(&gateway, "/streams").await;
+    let gateway = TestGateway::with_list(&list).await;
+    let page = Page::open_as_admin(&gateway, "/streams").await;
     page.shows("3 streams").await;
     let names = "return [...document.querySelectorAll('tbody bdi')].map((it) => it.textContent)
         .filter((it) => it.includes('<') || it.includes('Long') || it.includes('\u{05d7}'))";
@@ -54,8 +54,8 @@ async fn names_of_providers_are_text_in_their_own_direction_and_never_wider_than
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn names_of_integrations_and_plugins_are_text_and_never_wider_than_the_page() {
-    let gateway = TestGateway::of("#EXTM3U\n#EXTINF:-1,One\nhttp://127.0.0.1:9/1.ts\n").await;
-    let page = Page::of_admin(&gateway, "/plugins?show=install").await;
+    let gateway = TestGateway::with_list("#EXTM3U\n#EXTINF:-1,One\nhttp://127.0.0.1:9/1.ts\n").await;
+    let page = Page::open_as_admin(&gateway, "/plugins?show=install").await;
     let long = "Long".repeat(50);
     let admin = Api::stranger_at(gateway.api).login("anna", PASSWORD).await;
     for name in [MARKUP, &long] {

@@ -29,10 +29,10 @@ struct Office {
 impl Office {
     async fn open(path: &str) -> Office {
         let provider = Provider::start();
-        let gateway = TestGateway::of(&provider.playlist(&[("news", "News", "/news.ts")])).await;
+        let gateway = TestGateway::with_list(&provider.playlist(&[("news", "News", "/news.ts")])).await;
         let root = person(&gateway, "root", UserLevel::Admin).await;
         let admin = Api::stranger_at(gateway.api).login(&root.name, PASSWORD).await;
-        let page = Page::of(Web::signed_in(&gateway, &root, path).await);
+        let page = Page::new(Web::signed_in(&gateway, &root, path).await);
         Office { _provider: provider, gateway, target: WebTarget::start(), admin, page }
     }
 

@@ -31,8 +31,8 @@ async fn tab_to(page: &Page, name: &str) {
 async fn a_channel_is_found_selected_renamed_and_opened_by_keyboard() {
     let list = "#EXTM3U\n#EXTINF:-1,One\nhttp://127.0.0.1:9/1.ts\n#EXTINF:-1,Two\nhttp://127.0.0.1:9/2.ts\n\
                 #EXTINF:-1,Three\nhttp://127.0.0.1:9/3.ts\n";
-    let gateway = TestGateway::of(list).await;
-    let page = Page::of_admin(&gateway, "/channels").await;
+    let gateway = TestGateway::with_list(list).await;
+    let page = Page::open_as_admin(&gateway, "/channels").await;
     page.lists("Channels", 3, &["One", "Two", "Three"]).await;
 
     tab_to(&page, "Search channels").await;
@@ -71,8 +71,8 @@ async fn a_channel_is_found_selected_renamed_and_opened_by_keyboard() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_integration_is_made_and_a_plugin_asked_for_by_keyboard() {
-    let gateway = TestGateway::of("#EXTM3U\n#EXTINF:-1,One\nhttp://127.0.0.1:9/1.ts\n").await;
-    let page = Page::of_admin(&gateway, "/integrations").await;
+    let gateway = TestGateway::with_list("#EXTM3U\n#EXTINF:-1,One\nhttp://127.0.0.1:9/1.ts\n").await;
+    let page = Page::open_as_admin(&gateway, "/integrations").await;
     page.shows("No integrations").await;
     tab_to(&page, "New integration").await;
     page.types_keys(ENTER).await;

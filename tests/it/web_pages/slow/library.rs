@@ -105,7 +105,7 @@ impl Cinema {
     /// Opens a path as a new user.
     async fn page(&self, name: &str, level: UserLevel, path: &str) -> Page {
         let user = person(&self.gateway, name, level).await;
-        Page::of(Web::signed_in(&self.gateway, &user, path).await)
+        Page::new(Web::signed_in(&self.gateway, &user, path).await)
     }
 }
 
@@ -169,7 +169,7 @@ async fn an_admin_sees_who_watches_a_film_and_disconnects_the_player() {
     let page = cinema.page("root", UserLevel::Admin, "/library/movie-2?play=film").await;
     passes(&page, "a film that moves", TIME, 0.5).await;
     let admin = person(&cinema.gateway, "other", UserLevel::Admin).await;
-    let now = Page::of(Web::signed_in(&cinema.gateway, &admin, "/now").await);
+    let now = Page::new(Web::signed_in(&cinema.gateway, &admin, "/now").await);
     now.shows("Films and series").await;
     now.shows("Ronin").await;
     now.presses("Disconnect root").await;

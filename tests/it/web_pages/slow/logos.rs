@@ -8,8 +8,8 @@ use crate::web_pages::page::Page;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn logos_are_added_by_address_found_deleted_and_brought_back() {
-    let gateway = TestGateway::of("#EXTM3U\n#EXTINF:-1,News\nhttp://127.0.0.1:9/1.ts\n").await;
-    let page = Page::of_admin(&gateway, "/logos").await;
+    let gateway = TestGateway::with_list("#EXTM3U\n#EXTINF:-1,News\nhttp://127.0.0.1:9/1.ts\n").await;
+    let page = Page::open_as_admin(&gateway, "/logos").await;
     page.shows("No logos yet").await;
     page.presses("Add logo").await;
     page.fills("Name", "News").await;
@@ -60,8 +60,8 @@ async fn logos_are_added_by_address_found_deleted_and_brought_back() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lineup_is_created_copied_and_deleted_and_its_channels_are_a_click_away() {
     let list = "#EXTM3U\n#EXTINF:-1,One\nhttp://127.0.0.1:9/1.ts\n#EXTINF:-1,Two\nhttp://127.0.0.1:9/2.ts\n";
-    let gateway = TestGateway::of(list).await;
-    let page = Page::of_admin(&gateway, "/lineups").await;
+    let gateway = TestGateway::with_list(list).await;
+    let page = Page::open_as_admin(&gateway, "/lineups").await;
     page.shows("No lineups yet").await;
     page.presses("Add lineup").await;
     page.fills("Name", "Kids").await;

@@ -49,9 +49,9 @@ async fn need_few_rows_and_few_requests(n_streams: usize) {
         )
         .unwrap();
     }
-    let gateway = TestGateway::of(&list).await;
+    let gateway = TestGateway::with_list(&list).await;
     drop(list);
-    let page = Page::of_admin(&gateway, "/streams").await;
+    let page = Page::open_as_admin(&gateway, "/streams").await;
     page.shows(&format!("{} streams", shown(n_streams))).await;
     page.until("rows", ROWS, |it| it.as_u64() > Some(0)).await;
     let first = page.browser().script(REQUESTS).await;

@@ -27,8 +27,8 @@ const MESSAGES: &str = "return [...document.querySelectorAll('[role=log] p')].ma
 async fn a_message_covers_no_control_on_desktops_phones_and_in_dialogs() {
     let list: String =
         (1..=40).map(|n| format!("#EXTINF:-1,Channel {n}\nhttp://127.0.0.1:9/{n}.ts\n")).collect();
-    let gateway = TestGateway::of(&format!("#EXTM3U\n{list}")).await;
-    let page = Page::of_admin(&gateway, "/channels/1").await;
+    let gateway = TestGateway::with_list(&format!("#EXTM3U\n{list}")).await;
+    let page = Page::open_as_admin(&gateway, "/channels/1").await;
     for (width, height) in [(1280, 800), (375, 812)] {
         page.browser().resizes(width, height).await;
         page.fills("Name", &format!("Renamed {width}")).await;

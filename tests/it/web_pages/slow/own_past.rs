@@ -14,7 +14,7 @@ async fn an_admin_lets_the_gateway_keep_the_past_of_a_channel_and_a_pause_is_con
     let list = format!("#EXTM3U\n#EXTINF:-1 tvg-id=\"news\",News\n{}\n", provider.url("/news.ts"));
     let gateway = Setup::new().limited_list(&list, 1).start().await;
     let news = gateway.channel("News");
-    let page = Page::of_admin(&gateway, &format!("/watch/{}", news.uuid)).await;
+    let page = Page::open_as_admin(&gateway, &format!("/watch/{}", news.uuid)).await;
     page.web.has("video[data-state=playing]").await;
     let bars = "return document.querySelectorAll('section.bar').length";
     assert_eq!(page.browser().script(bars).await, json!(0), "there is no past yet");

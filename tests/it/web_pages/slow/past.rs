@@ -99,12 +99,12 @@ async fn seeks(page: &Page, seconds: u32) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_viewer_plays_a_programme_of_the_past_with_seeking_and_starts_the_running_one_over() {
     let station = Station::open().await;
-    let office = Page::of_admin(&station.gateway, "/sources?kind=guides").await;
+    let office = Page::open_as_admin(&station.gateway, "/sources?kind=guides").await;
     upload_of(&office, &station.guide()).await;
     office.shows("3 programmes").await;
     let kid = person(&station.gateway, "kid", UserLevel::Streamer).await;
     let path = format!("/watch/{}", station.gateway.channel("News").uuid);
-    let page = Page::of(Web::signed_in(&station.gateway, &kid, &path).await);
+    let page = Page::new(Web::signed_in(&station.gateway, &kid, &path).await);
     page.web.has("video[data-state=playing]").await;
     page.presses("Play: Early Show").await;
     // One connection: that of the live channel is closed first.
@@ -161,7 +161,7 @@ async fn an_archive_whose_clock_is_another_one_goes_on_into_the_live_channel() {
     let station = Station::with_archive(film("ts").await[..20_000 * 188].to_vec()).await;
     let kid = person(&station.gateway, "kid", UserLevel::Streamer).await;
     let path = format!("/watch/{}", station.gateway.channel("News").uuid);
-    let page = Page::of(Web::signed_in(&station.gateway, &kid, &path).await);
+    let page = Page::new(Web::signed_in(&station.gateway, &kid, &path).await);
     page.web.has("video[data-state=playing]").await;
     page.presses("30 s back").await;
     page.until("the third part", TIME, |it| it.as_f64().is_some_and(|it| it > 12.0)).await;
@@ -175,7 +175,7 @@ async fn an_archive_whose_clock_is_another_one_goes_on_into_the_live_channel() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_guide_offers_what_an_archive_has_and_nothing_else() {
     let station = Station::open().await;
-    let page = Page::of_admin(&station.gateway, "/sources?kind=guides").await;
+    let page = Page::open_as_admin(&station.gateway, "/sources?kind=guides").await;
     upload_of(&page, &station.guide()).await;
     page.shows("3 programmes").await;
     let earlier = (station.now - 181.minutes()).as_second() / 60;

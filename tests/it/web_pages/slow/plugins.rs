@@ -61,7 +61,7 @@ impl Office {
         let gateway = setup.start().await;
         let root = person(&gateway, "root", UserLevel::Admin).await;
         let admin = Api::stranger_at(gateway.api).login(&root.name, PASSWORD).await;
-        let page = Page::of(Web::signed_in(&gateway, &root, "/plugins").await);
+        let page = Page::new(Web::signed_in(&gateway, &root, "/plugins").await);
         Office { data, programs, gateway, admin, page }
     }
 

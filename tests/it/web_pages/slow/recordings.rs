@@ -104,7 +104,7 @@ async fn passes(page: &Page, what: &str, script: &str, than: f64) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_admin_records_by_hand_watches_stops_extends_and_deletes() {
     let studio = Studio::open().await;
-    let page = Page::of_admin(&studio.gateway, "/recordings").await;
+    let page = Page::open_as_admin(&studio.gateway, "/recordings").await;
     page.shows("No upcoming recordings").await;
     page.presses("New recording").await;
     page.fills("Channel", "New").await;
@@ -170,7 +170,7 @@ async fn a_recording_that_runs_plays_from_every_time_up_to_its_newest_part() {
     let root = person(&studio.gateway, "root", UserLevel::Admin).await;
     let admin = Api::stranger_at(studio.gateway.api).login(&root.name, PASSWORD).await;
     let running = studio.record(&admin, 0, "Late show").await;
-    let page = Page::of(Web::signed_in(&studio.gateway, &root, &format!("/recordings/{running}")).await);
+    let page = Page::new(Web::signed_in(&studio.gateway, &root, &format!("/recordings/{running}")).await);
     page.presses("Play").await;
     passes(&page, "a recording that plays while it is made", TIME, 1.0).await;
     page.presses("Pause").await;
@@ -199,7 +199,7 @@ async fn a_recording_that_runs_plays_from_every_time_up_to_its_newest_part() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_programme_of_the_guide_is_recorded_and_changed() {
     let studio = Studio::open().await;
-    let page = Page::of_admin(&studio.gateway, "/sources?kind=guides").await;
+    let page = Page::open_as_admin(&studio.gateway, "/sources?kind=guides").await;
     guide::upload(&page).await;
     page.web.opens("/guide").await;
     page.clicks("[role=gridcell] bdi", "Weather <b>").await;
@@ -223,7 +223,7 @@ async fn a_programme_of_the_guide_is_recorded_and_changed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rule_made_from_the_guide_shows_what_it_would_record_and_records_it_until_it_is_deleted() {
     let studio = Studio::open().await;
-    let page = Page::of_admin(&studio.gateway, "/sources?kind=guides").await;
+    let page = Page::open_as_admin(&studio.gateway, "/sources?kind=guides").await;
     guide::upload(&page).await;
     page.web.opens("/guide").await;
     page.clicks("[role=gridcell] bdi", "Weather <b>").await;
@@ -295,7 +295,7 @@ async fn the_page_of_a_rule_marks_each_showing_with_what_the_rule_does() {
     let studio = Studio::open().await;
     let root = person(&studio.gateway, "root", UserLevel::Admin).await;
     let admin = Api::stranger_at(studio.gateway.api).login(&root.name, PASSWORD).await;
-    let page = Page::of(Web::signed_in(&studio.gateway, &root, "/sources?kind=guides").await);
+    let page = Page::new(Web::signed_in(&studio.gateway, &root, "/sources?kind=guides").await);
     guide::upload_of(&page, &match_and_show()).await;
     page.shows("3 programmes").await;
     page.web.opens("/recordings/rule?title=The%20Show").await;
@@ -328,7 +328,7 @@ async fn a_recording_that_will_have_no_connection_says_which_account_is_full_and
     let admin = Api::stranger_at(studio.gateway.api).login(&root.name, PASSWORD).await;
     studio.record_of(&admin, "News", 2, "The first", 80).await;
     let lost = studio.record_of(&admin, "Movies", 2, "The other", 20).await;
-    let page = Page::of(Web::signed_in(&studio.gateway, &root, "/recordings").await);
+    let page = Page::new(Web::signed_in(&studio.gateway, &root, "/recordings").await);
     page.lists("Recordings", 1, &["The first", "The other"]).await;
     page.shows("no connection").await;
     page.clicks("tbody bdi", "The other").await;
@@ -365,7 +365,7 @@ async fn a_recording_without_a_connection_moves_to_the_other_showing_and_back() 
     let studio = Studio::open().await;
     let root = person(&studio.gateway, "root", UserLevel::Admin).await;
     let admin = Api::stranger_at(studio.gateway.api).login(&root.name, PASSWORD).await;
-    let page = Page::of(Web::signed_in(&studio.gateway, &root, "/sources?kind=guides").await);
+    let page = Page::new(Web::signed_in(&studio.gateway, &root, "/sources?kind=guides").await);
     guide::upload_of(&page, &match_and_show()).await;
     page.shows("3 programmes").await;
     for (title, priority) in [("The Match", 80), ("The Show", 20)] {
@@ -408,10 +408,10 @@ async fn users_of_level_1_find_the_page_and_their_own_recordings_if_the_settings
     let root = person(&studio.gateway, "root", UserLevel::Admin).await;
     let kid = person(&studio.gateway, "kid", UserLevel::Standard).await;
     let admin = Api::stranger_at(studio.gateway.api).login(&root.name, PASSWORD).await;
-    let office = Page::of(Web::signed_in(&studio.gateway, &root, "/sources?kind=guides").await);
+    let office = Page::new(Web::signed_in(&studio.gateway, &root, "/sources?kind=guides").await);
     guide::upload(&office).await;
     studio.record(&admin, 2, "Of the admin").await;
-    let page = Page::of(Web::signed_in(&studio.gateway, &kid, "/recordings").await);
+    let page = Page::new(Web::signed_in(&studio.gateway, &kid, "/recordings").await);
     page.shows("You may not open this page").await;
     let entry = "return document.querySelector('nav a[href=\"/recordings\"]') !== null";
     assert_eq!(page.browser().script(entry).await, json!(false));

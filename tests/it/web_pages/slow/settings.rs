@@ -10,7 +10,7 @@ const FIELD: &str = "return document.querySelector('[name=connect_timeout]')?.va
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_setting_is_found_changed_and_returned_to_its_default() {
-    let gateway = TestGateway::of("#EXTM3U\n#EXTINF:-1,News\nhttp://127.0.0.1:9/1.ts\n").await;
+    let gateway = TestGateway::with_list("#EXTM3U\n#EXTINF:-1,News\nhttp://127.0.0.1:9/1.ts\n").await;
     let admin = Api::first_admin(&gateway).await;
     let stored = async || {
         let groups = admin.get("/api/core/settings/").await.body;
@@ -18,7 +18,7 @@ async fn a_setting_is_found_changed_and_returned_to_its_default() {
         groups.iter().map(|it| it["value"]["connect_timeout"].clone()).find(|it| !it.is_null())
     };
     let default = stored().await;
-    let page = Page::of_admin(&gateway, "/settings?q=connect%20to%20a%20provider").await;
+    let page = Page::open_as_admin(&gateway, "/settings?q=connect%20to%20a%20provider").await;
     page.shows("Default: 3").await;
     let count = "return document.querySelectorAll('main form input, main form select').length";
     page.until_is("one setting", count, json!(1)).await;
@@ -41,9 +41,9 @@ async fn a_setting_is_found_changed_and_returned_to_its_default() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_setting_has_a_text_and_lists_are_written_in_lines() {
-    let gateway = TestGateway::of("#EXTM3U\n#EXTINF:-1,News\nhttp://127.0.0.1:9/1.ts\n").await;
+    let gateway = TestGateway::with_list("#EXTM3U\n#EXTINF:-1,News\nhttp://127.0.0.1:9/1.ts\n").await;
     let admin = Api::first_admin(&gateway).await;
-    let page = Page::of_admin(&gateway, "/settings").await;
+    let page = Page::open_as_admin(&gateway, "/settings").await;
     page.shows("Players find recordings").await;
     let nameless = "return [...document.querySelectorAll('main form :is(input, select, textarea)')]
         .map((it) => [it.name.split('.').at(-1), it.labels[0]?.textContent.trim() ?? ''])

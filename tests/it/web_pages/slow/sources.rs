@@ -29,7 +29,7 @@ async fn a_source_is_added_edited_and_asked_about_a_much_shorter_list() {
     provider.path(&path).answers(list(&provider, 100));
     let gateway = Setup::new().start().await;
     let admin = Api::first_admin(&gateway).await;
-    let page = Page::of_admin(&gateway, "/sources").await;
+    let page = Page::open_as_admin(&gateway, "/sources").await;
     page.shows("No source yet").await;
     page.presses("Add source").await;
     page.fills("Address of the playlist", &provider.url(&path)).await;

@@ -26,7 +26,7 @@ async fn an_admin_sees_who_uses_the_folder_protects_a_recording_and_limits_the_o
         until_async("the end", async || !admin.get(&path).await.body["ended_at"].is_null()).await;
         ids.push(id);
     }
-    let page = Page::of(Web::signed_in(&studio.gateway, &root, &format!("/recordings/{}", ids[0])).await);
+    let page = Page::new(Web::signed_in(&studio.gateway, &root, &format!("/recordings/{}", ids[0])).await);
     page.presses("Protect").await;
     page.shows("The recording is protected.").await;
     page.presses("Do not protect").await;

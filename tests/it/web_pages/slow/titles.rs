@@ -103,7 +103,7 @@ async fn an_admin_imports_a_panel_opens_a_series_and_removes_stale_titles() {
     let file = MockResponse::text("video/mp4", film("mp4").await);
     panel.provider.path(&format!("/series/{USER}/{PASSWORD}/71.mp4")).answers(file);
     let gateway = gateway().await;
-    let page = Page::of_admin(&gateway, "/sources").await;
+    let page = Page::open_as_admin(&gateway, "/sources").await;
     import(&page, &panel).await;
     // What was not chosen was not asked for.
     assert_eq!(panel.n_questions("get_vod_streams&category_id=22"), 0);
@@ -138,7 +138,7 @@ async fn hostile_names_in_the_library_are_text_and_the_pages_of_titles_have_no_b
     let long = long();
     offer_films(&panel, &[MARKUP, TURNED, &long, "Heat (1995)"]);
     let gateway = gateway().await;
-    let page = Page::of_admin(&gateway, "/sources").await;
+    let page = Page::open_as_admin(&gateway, "/sources").await;
     import(&page, &panel).await;
     page.web.opens("/library").await;
     let seen = page.until("six titles", NAMES, |it| it.as_array().is_some_and(|it| it.len() == 6)).await;

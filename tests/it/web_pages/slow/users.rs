@@ -13,7 +13,7 @@ use crate::web_pages::page::Page;
 async fn a_new_user_signs_in_sees_only_the_pages_of_the_level_and_is_deleted() {
     let list =
         "#EXTM3U\n#EXTINF:-1,News\nhttp://127.0.0.1:9/1.ts\n#EXTINF:-1,Staff\nhttp://127.0.0.1:9/2.ts\n";
-    let gateway = TestGateway::of(list).await;
+    let gateway = TestGateway::with_list(list).await;
     let staff = gateway.channel("Staff").id.0;
     gateway
         .change(move |write| {
@@ -22,7 +22,7 @@ async fn a_new_user_signs_in_sees_only_the_pages_of_the_level_and_is_deleted() {
             write.put(&channel)
         })
         .await;
-    let page = Page::of_admin(&gateway, "/users").await;
+    let page = Page::open_as_admin(&gateway, "/users").await;
     page.presses("Add user").await;
     page.fills("User name", "anna").await;
     page.fills("Password", PASSWORD).await;
