@@ -65,12 +65,12 @@ fn source_folders() -> BTreeSet<String> {
     folders.map(|it| relative(&it)).collect()
 }
 
-/// What one file says about others.
+/// The statements of one file about others.
 #[derive(Default)]
 struct FileImports {
     /// Imported names, and paths that are written out: what is used here.
     used: Vec<ModulePath>,
-    /// What this file imports, by the name that it has here.
+    /// The imports of this file, by the names that they have here.
     names: HashMap<String, ModulePath>,
     /// The names among them that others may use.
     re_exported: BTreeSet<String>,
