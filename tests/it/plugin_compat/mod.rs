@@ -15,6 +15,7 @@ use tempfile::TempDir;
 use crate::support::api::{ADMIN, Api, PASSWORD};
 use crate::support::binary::Binary;
 use crate::support::client::say;
+use crate::support::until_async;
 
 const PLUGINS: &str = "/api/plugins/plugins/";
 
@@ -84,7 +85,21 @@ impl Story {
     async fn install(&self, key: &str, code: &str) {
         self.import(key, json!({}), &[("plugin.py", code.as_bytes())]).await;
         let enabled = self.enable(key, json!({})).await;
-        assert_eq!(enabled["plugin"]["state"], "ready", "{enabled}\n{}", self.program.output());
+        assert_eq!(enabled["status"], 200, "{enabled}");
+        self.is_ready(key).await;
+    }
+
+    /// Waits until a plugin is ready. On a busy machine its first process may take too long to start, and another follows.
+    async fn is_ready(&self, key: &str) {
+        let state = async || {
+            let all = self.admin.get(PLUGINS).await.body;
+            let found = all["plugins"].as_array().unwrap().iter().find(|it| it["key"] == key);
+            found.unwrap_or_else(|| panic!("{all}"))["state"].clone()
+        };
+        until_async(&format!("{key} to be ready: {}", self.program.output()), async || {
+            state().await == "ready"
+        })
+        .await;
     }
 
     async fn enable(&self, key: &str, more: Value) -> Value {
