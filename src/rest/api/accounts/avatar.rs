@@ -131,7 +131,7 @@ mod tests {
         }
         for (config, member) in [
             (json!({ "type": "picture" }), "type: Choose"),
-            (json!({ "type": 7 }), "type: Not"),
+            (json!({ "type": 7 }), "type: Expected"),
             (json!({ "type": "url" }), "url: This field is required"),
             (json!({ "type": "upload" }), "type: Upload"),
             (json!({ "url": "javascript:alert(1)" }), "url: Enter"),
@@ -139,7 +139,7 @@ mod tests {
             (json!({ "initials": "ABCDE" }), "initials: Ensure"),
             (json!({ "color": "red;}" }), "color: Enter"),
             (json!({ "email": "nobody" }), "email: Enter"),
-            (json!({ "fallback": [] }), "fallback: Not"),
+            (json!({ "fallback": [] }), "fallback: Expected"),
             (json!({ "fallback": { "background": "#12" } }), "fallback.background: Enter"),
         ] {
             let refusal = checked(config.clone()).unwrap_err();
