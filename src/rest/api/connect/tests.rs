@@ -134,7 +134,7 @@ async fn wrong_values_are_refused_by_field() {
     check(with("headers", json!({ "X-A": 1 })), "headers", "not a text").await;
     let templates = json!({ "vod_start": "x" });
     check(with("payload_templates", templates), "payload_templates", "does not receive this event").await;
-    check(with("payload_templates", json!({ "zzz": "x" })), "payload_templates", "no event").await;
+    check(with("payload_templates", json!({ "zzz": "x" })), "payload_templates", "Unknown event").await;
     let script = json!({ "name": "a", "type": "script", "script_path": "run.sh" });
     check(script, "script_path", "absolute path").await;
     // In the form of the reference the reason is where its clients look for it.
