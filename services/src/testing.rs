@@ -10,8 +10,8 @@ pub const PNG: &[u8] = b"\x89PNG\r\n\x1a\n....";
 
 /// A server that answers every request with this body. Returns its address and the number of requests.
 pub async fn server(body: &'static [u8]) -> (String, Arc<AtomicUsize>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port of the loopback network");
+    let address = listener.local_addr().expect("the address of a listener");
     let n_requests = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&n_requests);
     tokio::spawn(async move {

@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use storage::plugin_files::testing::{archive, part};
 use tempfile::TempDir;
 
+use crate::plugins::until_ready;
 use crate::support::api::{ADMIN, Api, PASSWORD};
 use crate::support::binary::Binary;
 use crate::support::client::say;
-use crate::support::until_async;
 
 const PLUGINS: &str = "/api/plugins/plugins/";
 
@@ -86,20 +86,7 @@ impl Story {
         self.import(key, json!({}), &[("plugin.py", code.as_bytes())]).await;
         let enabled = self.enable(key, json!({})).await;
         assert_eq!(enabled["status"], 200, "{enabled}");
-        self.is_ready(key).await;
-    }
-
-    /// Waits until a plugin is ready. On a busy machine its first process may take too long to start, and another follows.
-    async fn is_ready(&self, key: &str) {
-        let state = async || {
-            let all = self.admin.get(PLUGINS).await.body;
-            let found = all["plugins"].as_array().unwrap().iter().find(|it| it["key"] == key);
-            found.unwrap_or_else(|| panic!("{all}"))["state"].clone()
-        };
-        until_async(&format!("{key} to be ready: {}", self.program.output()), async || {
-            state().await == "ready"
-        })
-        .await;
+        until_ready(&self.program, &self.admin, key).await;
     }
 
     async fn enable(&self, key: &str, more: Value) -> Value {

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use storage::plugin_files::testing::{archive, part};
 
 use super::Story;
+use crate::plugins::until_ready;
 use crate::support::upstream::{MockResponse, Provider};
 
 const CODE: &str = r#"
@@ -105,7 +106,7 @@ class Plugin:
 
     let enabled = story.enable("wordy", json!({ "allowed_packages": ["tiny-words==1.0"] })).await;
     assert_eq!(enabled["status"], 200, "{enabled}");
-    story.is_ready("wordy").await;
+    until_ready(&story.program, &story.admin, "wordy").await;
     assert_eq!(enabled["plugin"]["scan"], Value::Null);
     let done = story.run("wordy", "main").await;
     assert_eq!(done["words"], json!(["a", "b"]));
