@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use config;
 use domain::discovery::AnswerLimit;
 use domain::discovery::ssdp::{GROUP, MAX_AGE, PORT, SEARCH_BYTES_MAX, Search, alive, gone};
 use tokio::net::UdpSocket;
