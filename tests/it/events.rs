@@ -62,7 +62,7 @@ impl EventFixture {
         // The client receives every event from here on.
         assert_eq!(listener.next().await.unwrap()["type"], "connection_established");
         let target = WebhookTarget::start(Duration::ZERO).await;
-        gateway.change(target.subscribe(1, &EventBody::NAMES)).await;
+        gateway.change(target.subscribe(1, EventBody::NAMES)).await;
         EventFixture { gateway, admin, listener, target }
     }
 

@@ -1,11 +1,10 @@
 //! NATS servers in processes of their own.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
