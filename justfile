@@ -17,9 +17,9 @@ demo *arguments:
 test *filter:
     cargo nextest run --workspace {{ filter }}
 
-# Runs the tests whose name contains this text: slow ones too, in any crate.
+# Runs the tests whose name contains this text: slow ones and those of `test-night` too, in any crate.
 one name *arguments:
-    cargo nextest run --workspace --profile all {{ arguments }} -E 'test({{ name }})'
+    cargo nextest run --workspace --profile all --ignore-default-filter {{ arguments }} -E 'test({{ name }})'
 
 # Runs everything that CI checks, cheapest first, and prints the duration of each step.
 test-all: have-tools
@@ -53,11 +53,19 @@ deny:
 advisories:
     cargo deny check advisories
 
-# Runs all tests, including slow ones and those with external programs. Doc comments contain no examples to test.
+# Runs all tests but those of `test-night`: slow ones and those with external programs, too. Doc comments contain no examples to test.
 # Three tests for each core: most of them wait for sockets and timers for much of their time. Tests of properties have the same
 # cases each time, so that CI fails for what was changed; `just test` draws new ones.
 test-slow:
     PROPTEST_RNG_SEED="${PROPTEST_RNG_SEED:-1}" cargo nextest run --workspace --locked --profile all --test-threads $(( 3 * $(nproc) ))
+    .ci/slowest all
+
+# Runs what takes long by nature: several nodes that are lost, rounds of failures, a million records, a day of virtual time, every
+# input to the published interface. Before a release, and before a change of what it covers is finished. A part such as 1/3 takes
+# a third of the time.
+test-night part="1/1": have-tools
+    cargo nextest run --workspace --locked --profile night --partition "count:{{ part }}"
+    .ci/slowest night
 
 # Checks and builds the web interface, and checks that web/dist is what the sources build.
 web: have-tools
@@ -85,7 +93,7 @@ fuzz seconds="20":
 
 # Runs this many rounds of failures with five nodes and three NATS servers, half a minute each.
 cluster-rounds rounds="100" seed="1":
-    HEADWATER_ROUNDS={{ rounds }} HEADWATER_SEED={{ seed }} cargo nextest run --workspace --profile all --no-capture -E 'test(cluster_rounds::)'
+    HEADWATER_ROUNDS={{ rounds }} HEADWATER_SEED={{ seed }} cargo nextest run --workspace --profile night --no-capture -E 'test(cluster_rounds::)'
 
 # Replaces three nodes of a cluster one after another while viewers play: from a revision to the present state, or else all with
 # the present state. HEADWATER_OLD and HEADWATER_NEW name other programs.
@@ -99,7 +107,7 @@ upgrade-test revision="":
         CARGO_TARGET_DIR=$PWD/target/upgrade-target cargo build --locked --manifest-path "$source/Cargo.toml" --bin headwater
         export HEADWATER_OLD=$PWD/target/upgrade-target/debug/headwater
     fi
-    cargo nextest run --workspace --locked --profile all --no-capture -E 'test(cluster_upgrade::)'
+    cargo nextest run --workspace --locked --profile night --no-capture -E 'test(cluster_upgrade::)'
 
 # Writes docs/openapi.json after a change of the API.
 openapi:

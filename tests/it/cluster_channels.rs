@@ -1,6 +1,6 @@
 //! Live channels of a cluster: two gateways in processes of their own, NATS, and a provider that counts.
 
-mod slow {
+mod night {
     use serde_json::json;
 
     use crate::support::client::Player;

@@ -58,118 +58,6 @@ mod slow {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn two_gateways_share_one_configuration_and_the_second_writes_when_the_first_is_killed() {
-        let nats = nats();
-        let attic = filled(Machine::new("attic", &nats)).await;
-        let text = attic.succeeds(&["cluster", "init"]).await;
-        assert!(text.contains("first node") && text.contains("serve --join"), "{text}");
-        let (code, text) = attic.command(&["cluster", "init"]).await;
-        assert!(code == Some(1) && text.contains("belongs to a cluster already"), "{text}");
-
-        let mut attic = attic.serve(&[]).await;
-        attic.logs_in().await;
-        attic.creates("Sport").await;
-        let token = attic.machine.succeeds(&["cluster", "token"]).await;
-        let mut cellar = Machine::new("cellar", &nats).serve(&["--join", token.trim()]).await;
-        cellar.logs_in().await;
-        cellar.lists(&["News", "Sport"]).await;
-        let kid = cellar.api.token(KID, KID_PASSWORD).await;
-        assert_eq!(kid.status, 200, "{kid:?}");
-        let accounts = cellar.api.get("/api/m3u/accounts/").await.body.to_string();
-        assert!(accounts.contains(PROVIDER), "{accounts}");
-
-        // A token is good for one machine.
-        let (code, text) = Machine::new("third", &nats).command(&["serve", "--join", token.trim()]).await;
-        assert!(code == Some(1) && text.contains("was used already"), "{text}");
-
-        // Written by the other node, and visible here with the answer.
-        let films = cellar.api.post("/api/channels/channels/", json!({ "name": "Films" })).await;
-        assert_eq!(films.status, 201, "{films:?}");
-        assert_eq!(cellar.channels().await, ["Films", "News", "Sport"]);
-        attic.lists(&["Films", "News", "Sport"]).await;
-        let id = films.body["id"].as_u64().unwrap();
-        let renamed =
-            cellar.api.patch(&format!("/api/channels/channels/{id}/"), json!({ "name": "Cinema" })).await;
-        assert_eq!((renamed.status, &renamed.body["name"]), (200, &json!("Cinema")), "{renamed:?}");
-        assert_eq!(cellar.channels().await, ["Cinema", "News", "Sport"]);
-        // A refusal of the other node arrives as it is.
-        let refused = cellar.api.post("/api/channels/channels/", json!({ "name": 7, "logo_id": "x" })).await;
-        assert_eq!(refused.status, 400, "{refused:?}");
-        let stranger = cellar.api.without_credentials();
-        assert_eq!(stranger.post("/api/channels/channels/", json!({ "name": "No" })).await.status, 401);
-        let status = cellar.machine.succeeds(&["cluster", "status"]).await;
-        let part = |name: &str| status.lines().find(|it| it.starts_with(name)).unwrap_or_default().to_owned();
-        assert!(part("attic").ends_with("writes"), "{status}");
-        assert!(!part("cellar").ends_with("writes") && !part("cellar").ends_with("its own"), "{status}");
-
-        let attic = attic.killed().await;
-        cellar.creates("Docs").await;
-        cellar.lists(&["Cinema", "Docs", "News", "Sport"]).await;
-        let mut attic = attic.serve(&[]).await;
-        attic.logs_in().await;
-        attic.lists(&["Cinema", "Docs", "News", "Sport"]).await;
-        attic.creates("Kids").await;
-        assert_eq!(attic.channels().await, ["Cinema", "Docs", "Kids", "News", "Sport"]);
-        cellar.lists(&["Cinema", "Docs", "Kids", "News", "Sport"]).await;
-
-        // A third machine joins with a token of a node that follows, through the node that writes now.
-        let token = attic.machine.succeeds(&["cluster", "token"]).await;
-        let mut third = Machine::new("third", &nats).serve(&["--join", token.trim()]).await;
-        third.logs_in().await;
-        third.creates("Third").await;
-        let all = ["Cinema", "Docs", "Kids", "News", "Sport", "Third"];
-        assert_eq!(third.channels().await, all);
-        attic.lists(&all).await;
-        cellar.sees("third").await;
-        cellar.machine.succeeds(&["cluster", "remove", "third"]).await;
-        assert_eq!(third.program.ended().await.code(), Some(1), "{}", third.program.output());
-        // The others have new keys, with which the log goes on.
-        let file = attic.machine.folder.path().join("node.json");
-        until_async("the new keys", async || {
-            let file: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
-            file["data_keys"]["cluster"]["2"].is_string() && file["data_keys"]["provider"]["2"].is_string()
-        })
-        .await;
-        attic.creates("After").await;
-        let all = ["After", "Cinema", "Docs", "Kids", "News", "Sport", "Third"];
-        assert_eq!(attic.channels().await, all);
-        cellar.lists(&all).await;
-
-        contains_none(&nats.data(0), &[PROVIDER, "hunter22", KID_PASSWORD, PASSWORD, "Cinema"]);
-        let left: Value = json!(attic.stops().await.name);
-        assert_eq!(left, "attic");
-        cellar.creates("Late").await;
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn without_nats_changes_are_refused_and_all_nodes_are_equal_afterwards() {
-        let mut nats = nats();
-        let machine = filled(Machine::new("attic", &nats)).await;
-        let [attic, cellar] = two_nodes(machine, Machine::new("cellar", &nats)).await;
-        attic.creates("Sport").await;
-        cellar.lists(&["News", "Sport"]).await;
-        nats.kill(0);
-        for node in [&cellar, &attic] {
-            let refused = node.api.post("/api/channels/channels/", json!({ "name": "Lost" })).await;
-            assert_eq!(refused.status, 503, "{refused:?}");
-            // What is only read goes on.
-            assert_eq!(node.channels().await, ["News", "Sport"]);
-        }
-        nats.restart(0);
-        attic.creates("Back").await;
-        cellar.creates("Again").await;
-        // Either node may write now, and the other one follows. The refused ones may be kept, with the same order on all nodes.
-        let mut all = Vec::new();
-        until_async("all that was answered", async || {
-            all = attic.channels().await;
-            ["Again", "Back", "News", "Sport"].iter().all(|name| all.iter().any(|it| it == name))
-        })
-        .await;
-        let all: Vec<_> = all.iter().map(String::as_str).collect();
-        cellar.lists(&all).await;
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_cluster_begins_although_most_of_its_servers_have_not_started_yet() {
         let mut nats = NatsServers::start(&tools::installed("bin/nats-server"), 3);
         nats.kill(1);
@@ -220,5 +108,124 @@ mod slow {
         attic.logs_in().await;
         attic.creates("Own").await;
         assert_eq!(attic.channels().await, ["News", "Own"]);
+    }
+
+    mod night {
+        use super::*;
+
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn two_gateways_share_one_configuration_and_the_second_writes_when_the_first_is_killed() {
+            let nats = nats();
+            let attic = filled(Machine::new("attic", &nats)).await;
+            let text = attic.succeeds(&["cluster", "init"]).await;
+            assert!(text.contains("first node") && text.contains("serve --join"), "{text}");
+            let (code, text) = attic.command(&["cluster", "init"]).await;
+            assert!(code == Some(1) && text.contains("belongs to a cluster already"), "{text}");
+
+            let mut attic = attic.serve(&[]).await;
+            attic.logs_in().await;
+            attic.creates("Sport").await;
+            let token = attic.machine.succeeds(&["cluster", "token"]).await;
+            let mut cellar = Machine::new("cellar", &nats).serve(&["--join", token.trim()]).await;
+            cellar.logs_in().await;
+            cellar.lists(&["News", "Sport"]).await;
+            let kid = cellar.api.token(KID, KID_PASSWORD).await;
+            assert_eq!(kid.status, 200, "{kid:?}");
+            let accounts = cellar.api.get("/api/m3u/accounts/").await.body.to_string();
+            assert!(accounts.contains(PROVIDER), "{accounts}");
+
+            // A token is good for one machine.
+            let (code, text) = Machine::new("third", &nats).command(&["serve", "--join", token.trim()]).await;
+            assert!(code == Some(1) && text.contains("was used already"), "{text}");
+
+            // Written by the other node, and visible here with the answer.
+            let films = cellar.api.post("/api/channels/channels/", json!({ "name": "Films" })).await;
+            assert_eq!(films.status, 201, "{films:?}");
+            assert_eq!(cellar.channels().await, ["Films", "News", "Sport"]);
+            attic.lists(&["Films", "News", "Sport"]).await;
+            let id = films.body["id"].as_u64().unwrap();
+            let renamed =
+                cellar.api.patch(&format!("/api/channels/channels/{id}/"), json!({ "name": "Cinema" })).await;
+            assert_eq!((renamed.status, &renamed.body["name"]), (200, &json!("Cinema")), "{renamed:?}");
+            assert_eq!(cellar.channels().await, ["Cinema", "News", "Sport"]);
+            // A refusal of the other node arrives as it is.
+            let refused =
+                cellar.api.post("/api/channels/channels/", json!({ "name": 7, "logo_id": "x" })).await;
+            assert_eq!(refused.status, 400, "{refused:?}");
+            let stranger = cellar.api.without_credentials();
+            assert_eq!(stranger.post("/api/channels/channels/", json!({ "name": "No" })).await.status, 401);
+            let status = cellar.machine.succeeds(&["cluster", "status"]).await;
+            let part =
+                |name: &str| status.lines().find(|it| it.starts_with(name)).unwrap_or_default().to_owned();
+            assert!(part("attic").ends_with("writes"), "{status}");
+            assert!(!part("cellar").ends_with("writes") && !part("cellar").ends_with("its own"), "{status}");
+
+            let attic = attic.killed().await;
+            cellar.creates("Docs").await;
+            cellar.lists(&["Cinema", "Docs", "News", "Sport"]).await;
+            let mut attic = attic.serve(&[]).await;
+            attic.logs_in().await;
+            attic.lists(&["Cinema", "Docs", "News", "Sport"]).await;
+            attic.creates("Kids").await;
+            assert_eq!(attic.channels().await, ["Cinema", "Docs", "Kids", "News", "Sport"]);
+            cellar.lists(&["Cinema", "Docs", "Kids", "News", "Sport"]).await;
+
+            // A third machine joins with a token of a node that follows, through the node that writes now.
+            let token = attic.machine.succeeds(&["cluster", "token"]).await;
+            let mut third = Machine::new("third", &nats).serve(&["--join", token.trim()]).await;
+            third.logs_in().await;
+            third.creates("Third").await;
+            let all = ["Cinema", "Docs", "Kids", "News", "Sport", "Third"];
+            assert_eq!(third.channels().await, all);
+            attic.lists(&all).await;
+            cellar.sees("third").await;
+            cellar.machine.succeeds(&["cluster", "remove", "third"]).await;
+            assert_eq!(third.program.ended().await.code(), Some(1), "{}", third.program.output());
+            // The others have new keys, with which the log goes on.
+            let file = attic.machine.folder.path().join("node.json");
+            until_async("the new keys", async || {
+                let file: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+                file["data_keys"]["cluster"]["2"].is_string()
+                    && file["data_keys"]["provider"]["2"].is_string()
+            })
+            .await;
+            attic.creates("After").await;
+            let all = ["After", "Cinema", "Docs", "Kids", "News", "Sport", "Third"];
+            assert_eq!(attic.channels().await, all);
+            cellar.lists(&all).await;
+
+            contains_none(&nats.data(0), &[PROVIDER, "hunter22", KID_PASSWORD, PASSWORD, "Cinema"]);
+            let left: Value = json!(attic.stops().await.name);
+            assert_eq!(left, "attic");
+            cellar.creates("Late").await;
+        }
+
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn without_nats_changes_are_refused_and_all_nodes_are_equal_afterwards() {
+            let mut nats = nats();
+            let machine = filled(Machine::new("attic", &nats)).await;
+            let [attic, cellar] = two_nodes(machine, Machine::new("cellar", &nats)).await;
+            attic.creates("Sport").await;
+            cellar.lists(&["News", "Sport"]).await;
+            nats.kill(0);
+            for node in [&cellar, &attic] {
+                let refused = node.api.post("/api/channels/channels/", json!({ "name": "Lost" })).await;
+                assert_eq!(refused.status, 503, "{refused:?}");
+                // What is only read goes on.
+                assert_eq!(node.channels().await, ["News", "Sport"]);
+            }
+            nats.restart(0);
+            attic.creates("Back").await;
+            cellar.creates("Again").await;
+            // Either node may write now, and the other one follows. The refused ones may be kept, with the same order on all nodes.
+            let mut all = Vec::new();
+            until_async("all that was answered", async || {
+                all = attic.channels().await;
+                ["Again", "Back", "News", "Sport"].iter().all(|name| all.iter().any(|it| it == name))
+            })
+            .await;
+            let all: Vec<_> = all.iter().map(String::as_str).collect();
+            cellar.lists(&all).await;
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! A node that is drained gives its channels and jobs to other nodes: gateways in processes of their own, and NATS.
 
-mod slow {
+mod night {
     use std::time::Duration;
 
     use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! Films, episodes and the past of channels on nodes that may not open their accounts: gateways in processes of their own,
 //! NATS, and a provider that counts.
 
-mod slow {
+mod night {
     use cluster::testing::NatsServers;
     use jiff::Timestamp;
     use serde_json::{Value, json};

@@ -117,61 +117,6 @@ mod slow {
         assert_eq!((&file["role"], &file["data_keys"]["provider"]), (&json!("edge"), &Value::Null));
     }
 
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn an_account_is_opened_by_its_nodes_only_and_the_others_read_from_them() {
-        let nats = nats();
-        let provider = Provider::start();
-        let machine = known(Machine::new("attic", &nats));
-        let (uuid, account) = fill(&machine, &provider).await;
-        let path = format!("/proxy/ts/stream/{uuid}");
-        machine.succeeds(&["cluster", "init"]).await;
-        let mut attic = machine.serve(&[]).await;
-        attic.logs_in().await;
-        let cellar = join(&attic, known(Machine::new("cellar", &nats)), "full").await;
-        let wrong = attic.api.patch(&account, json!({ "nodes": ["no name"] })).await;
-        assert_eq!((wrong.status, wrong.body["nodes"].is_array()), (400, true), "{wrong:?}");
-        let set = attic.api.patch(&account, json!({ "nodes": ["cellar", "cellar"] })).await;
-        assert_eq!((set.status, &set.body["nodes"]), (200, &json!(["cellar"])), "{set:?}");
-        let renamed = attic.api.patch(&account, json!({ "name": "Home" })).await;
-        assert_eq!(renamed.body["nodes"], json!(["cellar"]), "{renamed:?}");
-
-        // Its list, its guide and its logos come through that node, too.
-        assert_eq!(refreshed(&attic, &account).await["status"], "success");
-        let lists = provider.path(LIST).requests();
-        assert_eq!(lists.last().and_then(|it| it.header("user-agent")), Some("cellar"), "{lists:?}");
-        let text = guide(2, 20, now_ms() / 1000);
-        provider.path("/guide.xml").answers(MockResponse::text("text/xml", text));
-        let source = json!({ "name": "Guide", "source_type": "xmltv", "url": provider.url("/guide.xml") });
-        let source = attic.api.post("/api/epg/sources/", source).await;
-        assert_eq!(source.status, 201, "{source:?}");
-        let seen = ended(&attic, &format!("/api/epg/sources/{}/", source.body["id"])).await;
-        assert_eq!(seen["status"], "success", "{seen}");
-        let guides = provider.path("/guide.xml").requests();
-        assert_eq!(guides[0].header("user-agent"), Some("cellar"), "{guides:?}");
-        shows_picture(&attic, "/api/channels/logos/").await;
-        let logos = provider.path(LOGO).requests();
-        assert_eq!(logos.len(), 1, "{logos:?}");
-        assert_eq!(logos[0].header("user-agent"), Some("cellar"), "{logos:?}");
-
-        let player = plays(&attic, &path).await;
-        let seen = attic.channel(&uuid).await;
-        assert_eq!((&seen["source_node"], &seen["node_role"]), (&json!("cellar"), &json!("edge")), "{seen}");
-        cellar.until_origin_is(&uuid, "cellar").await;
-        player.more_bytes(500_000).await;
-        assert_eq!(provider.open(), 1);
-        // Without that node nobody may open it.
-        cellar.stops().await;
-        drop(player);
-        let refused = loop {
-            let player = Player::watch(attic.address, &path).await;
-            if player.status().await == 503 {
-                break player;
-            }
-        };
-        drop(refused);
-        assert_eq!(provider.open(), 0);
-    }
-
     /// Returns a machine that providers recognise by the user agent of its requests.
     fn known(mut machine: Machine) -> Machine {
         machine.settings.push(format!("user_agent={}", machine.name));
@@ -307,5 +252,69 @@ mod slow {
         assert_eq!(refreshed(&attic, &account).await["status"], "success");
         assert!(panel.provider.requests().iter().any(|it| it.header("user-agent") == Some("attic")));
         drop(cellar);
+    }
+
+    mod night {
+        use super::*;
+
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn an_account_is_opened_by_its_nodes_only_and_the_others_read_from_them() {
+            let nats = nats();
+            let provider = Provider::start();
+            let machine = known(Machine::new("attic", &nats));
+            let (uuid, account) = fill(&machine, &provider).await;
+            let path = format!("/proxy/ts/stream/{uuid}");
+            machine.succeeds(&["cluster", "init"]).await;
+            let mut attic = machine.serve(&[]).await;
+            attic.logs_in().await;
+            let cellar = join(&attic, known(Machine::new("cellar", &nats)), "full").await;
+            let wrong = attic.api.patch(&account, json!({ "nodes": ["no name"] })).await;
+            assert_eq!((wrong.status, wrong.body["nodes"].is_array()), (400, true), "{wrong:?}");
+            let set = attic.api.patch(&account, json!({ "nodes": ["cellar", "cellar"] })).await;
+            assert_eq!((set.status, &set.body["nodes"]), (200, &json!(["cellar"])), "{set:?}");
+            let renamed = attic.api.patch(&account, json!({ "name": "Home" })).await;
+            assert_eq!(renamed.body["nodes"], json!(["cellar"]), "{renamed:?}");
+
+            // Its list, its guide and its logos come through that node, too.
+            assert_eq!(refreshed(&attic, &account).await["status"], "success");
+            let lists = provider.path(LIST).requests();
+            assert_eq!(lists.last().and_then(|it| it.header("user-agent")), Some("cellar"), "{lists:?}");
+            let text = guide(2, 20, now_ms() / 1000);
+            provider.path("/guide.xml").answers(MockResponse::text("text/xml", text));
+            let source =
+                json!({ "name": "Guide", "source_type": "xmltv", "url": provider.url("/guide.xml") });
+            let source = attic.api.post("/api/epg/sources/", source).await;
+            assert_eq!(source.status, 201, "{source:?}");
+            let seen = ended(&attic, &format!("/api/epg/sources/{}/", source.body["id"])).await;
+            assert_eq!(seen["status"], "success", "{seen}");
+            let guides = provider.path("/guide.xml").requests();
+            assert_eq!(guides[0].header("user-agent"), Some("cellar"), "{guides:?}");
+            shows_picture(&attic, "/api/channels/logos/").await;
+            let logos = provider.path(LOGO).requests();
+            assert_eq!(logos.len(), 1, "{logos:?}");
+            assert_eq!(logos[0].header("user-agent"), Some("cellar"), "{logos:?}");
+
+            let player = plays(&attic, &path).await;
+            let seen = attic.channel(&uuid).await;
+            assert_eq!(
+                (&seen["source_node"], &seen["node_role"]),
+                (&json!("cellar"), &json!("edge")),
+                "{seen}"
+            );
+            cellar.until_origin_is(&uuid, "cellar").await;
+            player.more_bytes(500_000).await;
+            assert_eq!(provider.open(), 1);
+            // Without that node nobody may open it.
+            cellar.stops().await;
+            drop(player);
+            let refused = loop {
+                let player = Player::watch(attic.address, &path).await;
+                if player.status().await == 503 {
+                    break player;
+                }
+            };
+            drop(refused);
+            assert_eq!(provider.open(), 0);
+        }
     }
 }

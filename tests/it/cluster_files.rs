@@ -1,6 +1,6 @@
 //! Files that the nodes of a cluster share: uploads and guides, with gateways in processes of their own, and NATS.
 
-mod slow {
+mod night {
     use std::fs;
     use std::path::Path;
 

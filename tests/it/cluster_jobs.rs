@@ -1,7 +1,7 @@
 //! Jobs of a cluster: the node that writes the configuration refreshes, delivers events and runs plugins. Gateways in
 //! processes of their own, NATS, a provider that notes who asks, and a webhook.
 
-mod slow {
+mod night {
     use std::collections::BTreeMap;
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;

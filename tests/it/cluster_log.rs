@@ -1,6 +1,6 @@
 //! The log of the shared configuration over time: gateways in processes of their own, and NATS.
 
-mod slow {
+mod night {
     use std::path::Path;
     use std::sync::Arc;
     use std::time::Duration;

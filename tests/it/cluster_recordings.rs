@@ -1,6 +1,6 @@
 //! Recordings of several nodes: gateways in processes of their own, and NATS.
 
-mod slow {
+mod night {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
     use std::path::PathBuf;

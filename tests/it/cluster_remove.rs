@@ -1,6 +1,6 @@
 //! Nodes are added and removed from any node, and one that is removed stops.
 
-mod slow {
+mod night {
     use serde_json::json;
 
     use crate::support::client::Player;

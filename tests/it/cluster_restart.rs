@@ -1,7 +1,7 @@
 //! Viewers keep their streams when a node of a cluster restarts: two gateways in processes of their own, NATS, and a
 //! provider that allows one connection and counts its own.
 
-mod slow {
+mod night {
     use std::process::Command;
     use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Five nodes, three NATS servers and a provider that counts its sockets, each on a machine with a network of its own, while
 //! processes and networks fail.
 
-mod slow {
+mod night {
     use std::collections::BTreeSet;
     use std::io::{Write as _, stderr};
     use std::net::SocketAddr;
@@ -288,8 +288,9 @@ mod slow {
 
     #[test]
     fn limits_and_answered_writes_hold_while_machines_and_networks_fail() {
-        if is_inside("cluster_rounds::slow::limits_and_answered_writes_hold_while_machines_and_networks_fail")
-        {
+        if is_inside(
+            "cluster_rounds::night::limits_and_answered_writes_hold_while_machines_and_networks_fail",
+        ) {
             run(rounds());
         }
     }

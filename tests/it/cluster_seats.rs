@@ -1,6 +1,6 @@
 //! The limit of a user counts the sessions on all nodes: two gateways in processes of their own, and NATS.
 
-mod slow {
+mod night {
     use std::time::Duration;
 
     use tokio::time::Instant;

@@ -1,7 +1,7 @@
 //! Nodes of a cluster share the limits of accounts: two gateways in processes of their own, NATS, and a provider that
 //! counts its own connections.
 
-mod slow {
+mod night {
     use std::time::Duration;
 
     use cluster::testing::NatsServers;

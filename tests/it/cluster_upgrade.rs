@@ -1,6 +1,6 @@
 //! Nodes of several versions: gateways in processes of their own, NATS, and a provider that counts its sockets.
 
-mod slow {
+mod night {
     use std::io::{Write as _, stderr};
     use std::time::Duration;
 

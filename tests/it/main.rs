@@ -1,6 +1,7 @@
 //! End-to-end tests of the gateway: a provider on a real socket, a gateway on port 0, and players.
 //!
-//! One module per feature. Tests that are slow by design are in modules named `slow`.
+//! One module per feature. Tests that are slow by design are in modules named `slow`; those that take
+//! minutes, in modules named `night`, which CI leaves out.
 
 #![expect(
     clippy::unwrap_used,

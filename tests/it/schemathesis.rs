@@ -11,10 +11,8 @@ mod slow {
     use crate::support::api::{Api, PASSWORD};
     use crate::support::gateway::Setup;
 
-    /// Longest time for all requests. The program needs three minutes, and more on a busy machine.
+    /// Longest time for all requests. The program needs three minutes for those of a night, and more on a busy machine.
     const TIME_MAX: Duration = Duration::from_secs(900);
-    /// Requests for each operation, at most, beside one for each boundary of each field.
-    const EXAMPLES_MAX: &str = "4";
     /// Users that exist before the requests.
     const USERS: u32 = 30;
     /// Every run sends the same requests.
@@ -28,8 +26,28 @@ mod slow {
     /// Operations on channels, accounts and guides: with about as many requests as all others, beside which they run.
     const OF_CONTENT: &str = "^/api/(channels|m3u|epg)/";
 
+    /// Operations of each kind: lists, single records, and many records at once.
+    const OF_GROUPS: &str = "^/api/channels/(groups|profiles)/";
+
     /// Operations that no run contains: the first segment of this path can be the name of any other one.
     const LEFT_OUT: &str = "^/[{]user";
+
+    /// How much a run requests.
+    #[derive(Clone, Copy)]
+    enum Amount {
+        Few,
+        Many,
+    }
+
+    impl Amount {
+        /// Requests for each operation, at most, beside one for each boundary of each field.
+        fn examples_max(self) -> &'static str {
+            match self {
+                Self::Few => "1",
+                Self::Many => "4",
+            }
+        }
+    }
 
     /// The operations of a run.
     enum Operations {
@@ -45,7 +63,7 @@ mod slow {
     const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                           response_headers_conformance,response_schema_conformance,negative_data_rejection";
 
-    async fn run(address: &str, token: &str, operations: Operations) -> Output {
+    async fn run(address: &str, token: &str, operations: Operations, amount: Amount) -> Output {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("settings.toml"), SETTINGS).unwrap();
         let mut command = Command::new("schemathesis");
@@ -53,7 +71,7 @@ mod slow {
             .current_dir(folder.path())
             .args(["--config-file", "settings.toml", "run", &format!("{address}/api/schema.json")])
             .args(["--header", &format!("Authorization: Bearer {token}")])
-            .args(["--checks", CHECKS, "--max-examples", EXAMPLES_MAX, "--seed", SEED])
+            .args(["--checks", CHECKS, "--max-examples", amount.examples_max(), "--seed", SEED])
             .args(["--phases", "examples,coverage,fuzzing", "--workers", "1", "--no-color"])
             .args(["--generation-database", "none", "--no-shrink", "--continue-on-failure"])
             .args(["--request-timeout", "60"])
@@ -70,7 +88,7 @@ mod slow {
 
     /// Runs the operations against a new gateway with some records, and checks that none of them broke a promise. Returns
     /// whether the credentials are still valid.
-    async fn check(operations: Operations) -> bool {
+    async fn check(operations: Operations, amount: Amount) -> bool {
         // Wrong logins are not delayed, which would only take time.
         let gateway = Setup::new().config(|it| it.auth.failure_delay_max = Duration::ZERO).start().await;
         let root = Api::first_admin(&gateway).await;
@@ -94,7 +112,7 @@ mod slow {
         }
         let token = root.token(&name, PASSWORD).await;
         let token = token.text("access");
-        let output = run(&format!("http://{}", gateway.address), token, operations).await;
+        let output = run(&format!("http://{}", gateway.address), token, operations, amount).await;
         let text = String::from_utf8_lossy(&output.stdout);
         let parts = ["= ERRORS =", "= FAILURES =", "SUMMARY"];
         let summary = parts.iter().find_map(|it| text.find(it)).unwrap_or(0);
@@ -102,28 +120,48 @@ mod slow {
         root.bearer(token).get("/api/accounts/users/me/").await.status == 200
     }
 
-    /// Holds T-rest.1 and T-rest.2.
+    /// Holds T-rest.1 and T-rest.2. `rest::matrix` sends inputs of its own to every operation.
     #[tokio::test(flavor = "multi_thread")]
-    async fn every_answer_is_described_and_what_the_schema_forbids_is_refused() {
-        let others = format!("{OF_USERS}|{OF_LOGINS}|{OF_CONTENT}|{LEFT_OUT}");
-        assert!(check(Operations::AllBut(others)).await, "the requests had no credentials at their end");
+    async fn every_answer_about_groups_is_described_and_what_the_schema_forbids_is_refused() {
+        assert!(
+            check(Operations::Of(OF_GROUPS), Amount::Few).await,
+            "the requests had no credentials at their end"
+        );
     }
 
-    /// Holds T-rest.1 and T-rest.2 for channels, accounts and guides.
-    #[tokio::test(flavor = "multi_thread")]
-    async fn every_answer_about_content_is_described_and_what_the_schema_forbids_is_refused() {
-        assert!(check(Operations::Of(OF_CONTENT)).await, "the requests had no credentials at their end");
-    }
+    /// All operations, with minutes of requests.
+    mod night {
+        use super::{Amount, LEFT_OUT, OF_CONTENT, OF_LOGINS, OF_USERS, Operations, check};
 
-    /// Holds T-rest.1 and T-rest.2 for users and their keys.
-    #[tokio::test(flavor = "multi_thread")]
-    async fn every_answer_about_users_is_described_and_what_the_schema_forbids_is_refused() {
-        check(Operations::Of(OF_USERS)).await;
-    }
+        /// Holds T-rest.1 and T-rest.2.
+        #[tokio::test(flavor = "multi_thread")]
+        async fn every_answer_is_described_and_what_the_schema_forbids_is_refused() {
+            let others = format!("{OF_USERS}|{OF_LOGINS}|{OF_CONTENT}|{LEFT_OUT}");
+            assert!(
+                check(Operations::AllBut(others), Amount::Many).await,
+                "the requests had no credentials at their end"
+            );
+        }
 
-    /// Holds T-rest.1 and T-rest.2 for logins.
-    #[tokio::test(flavor = "multi_thread")]
-    async fn every_answer_about_logins_is_described_and_what_the_schema_forbids_is_refused() {
-        check(Operations::Of(OF_LOGINS)).await;
+        /// Holds T-rest.1 and T-rest.2 for channels, accounts and guides.
+        #[tokio::test(flavor = "multi_thread")]
+        async fn every_answer_about_content_is_described_and_what_the_schema_forbids_is_refused() {
+            assert!(
+                check(Operations::Of(OF_CONTENT), Amount::Many).await,
+                "the requests had no credentials at their end"
+            );
+        }
+
+        /// Holds T-rest.1 and T-rest.2 for users and their keys.
+        #[tokio::test(flavor = "multi_thread")]
+        async fn every_answer_about_users_is_described_and_what_the_schema_forbids_is_refused() {
+            check(Operations::Of(OF_USERS), Amount::Many).await;
+        }
+
+        /// Holds T-rest.1 and T-rest.2 for logins.
+        #[tokio::test(flavor = "multi_thread")]
+        async fn every_answer_about_logins_is_described_and_what_the_schema_forbids_is_refused() {
+            check(Operations::Of(OF_LOGINS), Amount::Many).await;
+        }
     }
 }

@@ -574,12 +574,23 @@ async fn a_changed_delay_applies_from_the_next_departure() {
 
 /// Holds T-life.8: nothing expires in a long session.
 #[tokio::test(start_paused = true)]
-async fn after_eight_hours_a_session_plays_and_takes_another_viewer() {
+async fn after_an_hour_a_session_plays_and_takes_another_viewer() {
+    a_session_plays_and_takes_another_viewer_after(1).await;
+}
+
+mod night {
+    #[tokio::test(start_paused = true)]
+    async fn after_eight_hours_a_session_plays_and_takes_another_viewer() {
+        super::a_session_plays_and_takes_another_viewer_after(8).await;
+    }
+}
+
+async fn a_session_plays_and_takes_another_viewer_after(hours: u32) {
     let quiet = TsSource { bitrate: 20_000, frame_rate: 1, gop: 1, ..TsSource::new("a") };
     let scenario = Scenario::of(settings(), [&[stream(1, "a")]]).await;
     scenario.provider.set("/a", Behaviour::Play(Play::new(quiet)));
     let mut viewer = scenario.watch(channel(1)).await;
-    let until = Instant::now() + 8 * 3600 * SECOND;
+    let until = Instant::now() + hours * 3600 * SECOND;
     while Instant::now() < until {
         viewer.tail.chunk().await.unwrap();
     }

@@ -360,7 +360,7 @@ mod random_order {
         run_random_failures(1, 25).await;
     }
 
-    mod slow {
+    mod night {
         use super::*;
 
         /// Set other seeds with `ACTOR_FAILURE_SEEDS=4,5,6`.

@@ -321,7 +321,7 @@ async fn a_large_household_is_imported_in_several_commits_and_can_be_repeated() 
 }
 
 /// These take minutes.
-mod slow {
+mod night {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -13,7 +13,7 @@ mod process;
 mod viewers;
 mod websocket_clients;
 
-mod slow {
+mod night {
     use std::time::Duration;
 
     use tokio::time::{Instant, timeout};
@@ -24,7 +24,7 @@ mod slow {
     use crate::support::random::Random;
     use crate::support::signal::Clip;
 
-    /// Number of rounds in CI, and the duration of the load in each.
+    /// Number of rounds, and the duration of the load in each.
     const ROUNDS: u64 = 3;
     const ROUND: Duration = Duration::from_secs(10);
     /// Duration of a round when the number of minutes is set.

@@ -42,7 +42,15 @@ const GROWTH_KIB_MAX: i64 = 24 << 10;
 const LEAD_MS_MAX: i64 = 600;
 
 mod slow {
-    /// Holds T-life.8, T-fo.4, T-mem.5, T-slot.1 and T-view.1 over a day and a night.
+    /// Holds T-life.8, T-fo.4, T-mem.5, T-slot.1 and T-view.1 over an evening.
+    #[tokio::test(start_paused = true)]
+    async fn an_evening_of_viewing_degrades_nothing() {
+        super::days(3).await;
+    }
+}
+
+mod night {
+    /// Holds what an evening holds over a day and a night, in which bounded histories reach their bounds.
     #[tokio::test(start_paused = true)]
     async fn a_day_of_viewing_degrades_nothing() {
         super::days(super::number("SOAK_HOURS", 24)).await;

@@ -388,7 +388,7 @@ async fn streams_with_the_same_name_or_guide_id_become_one_channel() {
     assert_eq!(made.body["created_count"], 3, "{}", made.text);
 }
 
-mod slow {
+mod night {
     use super::*;
 
     // Holds T-rest.3 for channels and streams.
