@@ -10,6 +10,7 @@ use storage::plugin_files::testing::{archive, hostile_archives, part};
 use crate::support::api::{ADMIN, Api, PASSWORD};
 use crate::support::binary::Binary;
 use crate::support::client::{Request, say};
+use crate::support::until_async;
 
 pub(crate) const PLUGINS: &str = "/api/plugins/plugins/";
 
@@ -71,7 +72,17 @@ pub(crate) async fn install(program: &Binary, admin: &Api, key: &str, archive: &
     let body = json!({ "enabled": true, "accept_gaps": true });
     let enabled = admin.post(&format!("{PLUGINS}{key}/enabled/"), body).await;
     assert_eq!(enabled.status, 200, "{enabled:?}");
-    assert_eq!(enabled.body["plugin"]["state"], "ready", "{enabled:?}\n{}", program.output());
+    until_ready(program, admin, key).await;
+}
+
+/// Waits until a plugin is ready. On a busy machine its first process may take too long to start, and another one follows.
+pub(crate) async fn until_ready(program: &Binary, admin: &Api, key: &str) {
+    until_async(&format!("{key} to be ready: {}", program.output()), async || {
+        let all = admin.get(PLUGINS).await.body;
+        let found = all["plugins"].as_array().unwrap().iter().find(|it| it["key"] == key);
+        found.unwrap_or_else(|| panic!("{all}"))["state"] == "ready"
+    })
+    .await;
 }
 
 async fn run(admin: &Api, action: &str, params: Value) -> (u16, Value) {

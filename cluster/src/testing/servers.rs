@@ -1,10 +1,10 @@
 //! NATS servers in processes of their own.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+use std::{fs, thread};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -134,9 +134,14 @@ impl NatsServers {
         }
     }
 
-    /// Stops a server in the middle of its work: its connections stay, and nothing is answered.
+    /// Stops a server in the middle of its work: its connections stay, and nothing is answered. Returns once all of its threads
+    /// have stopped, because one that runs on another core continues for a moment.
     pub fn freeze(&self, at: usize) {
         self.signal(at, Signal::STOP);
+        let process = self.process(at).unwrap_or_default();
+        while !has_stopped(process) {
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Lets a frozen server continue.
@@ -211,4 +216,13 @@ impl Drop for NatsServers {
 fn random_host() -> String {
     let [a, b, c, ..] = *Uuid::new_v4().as_bytes();
     format!("127.{}.{}.{}", a.clamp(1, 254), b.clamp(1, 254), c.clamp(1, 254))
+}
+
+/// Returns whether no thread of a process runs. The third field of its `stat` is a state; see proc_pid_stat(5).
+fn has_stopped(process: u32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let states = threads.filter_map(|it| fs::read_to_string(it.path().join("stat")).ok());
+    states
+        .map(|it| it.rsplit(')').next().map(|rest| rest.trim_start().starts_with(['T', 't', 'Z', 'X'])))
+        .all(|it| it == Some(true))
 }

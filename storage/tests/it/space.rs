@@ -226,51 +226,42 @@ fn a_failed_compaction_leaves_the_store_usable() {
     assert_eq!(store.collection::<Note>().get(2).unwrap(), Some(note(2, "after all")));
 }
 
-mod slow {
-    #[test]
-    fn memory_of_a_store_that_is_written_many_times_stays_bounded() {
-        super::is_written(150_000);
-    }
-}
-
 mod night {
+    use super::*;
+
+    /// Returns the resident memory of this process, in MiB.
+    fn resident_mib() -> u64 {
+        let status = fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches("kB").trim().parse::<u64>().unwrap() >> 10
+    }
+
+    /// The test runs in a process of its own. Without compaction the memory grows with every update.
     #[test]
     fn memory_of_a_store_that_is_written_a_million_times_stays_bounded() {
-        super::is_written(1_000_000);
-    }
-}
-
-/// Returns the resident memory of this process, in MiB.
-fn resident_mib() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:")).unwrap();
-    line.trim().trim_end_matches("kB").trim().parse::<u64>().unwrap() >> 10
-}
-
-/// The test runs in a process of its own. Without compaction the memory grows with every update.
-fn is_written(n_updates: u32) {
-    const AT_ONCE: u32 = 100;
-    let place = Place::new();
-    let store = place.open();
-    let text = "x".repeat(150);
-    let mut most = 0;
-    for round in 0..n_updates / AT_ONCE {
-        let first = round * AT_ONCE % 5_000;
-        put(&store, (0..AT_ONCE).map(|at| note(first + at, &format!("{} {round} {text}", first + at))))
-            .unwrap();
-        if round % 500 == 0 {
-            let statistics = store.statistics();
-            most = most.max(resident_mib());
-            println!(
-                "{} updates: {} MiB resident, {} MiB on disk, {} KiB live",
-                round * AT_ONCE,
-                resident_mib(),
-                statistics.disk_bytes >> 20,
-                statistics.live_bytes >> 10
-            );
+        const AT_ONCE: u32 = 100;
+        let place = Place::new();
+        let store = place.open();
+        let text = "x".repeat(150);
+        let mut most = 0;
+        for round in 0..10_000 {
+            let first = round * AT_ONCE % 5_000;
+            put(&store, (0..AT_ONCE).map(|at| note(first + at, &format!("{} {round} {text}", first + at))))
+                .unwrap();
+            if round % 500 == 0 {
+                let statistics = store.statistics();
+                most = most.max(resident_mib());
+                println!(
+                    "{} updates: {} MiB resident, {} MiB on disk, {} KiB live",
+                    round * AT_ONCE,
+                    resident_mib(),
+                    statistics.disk_bytes >> 20,
+                    statistics.live_bytes >> 10
+                );
+            }
         }
+        assert!(most < 400, "{most} MiB");
+        assert!(!databases(&place)[0].ends_with("db-000001"), "it was not compacted");
+        assert_eq!(store.collection::<Note>().len(), 5_000);
     }
-    assert!(most < 400, "{most} MiB");
-    assert!(!databases(&place)[0].ends_with("db-000001"), "it was not compacted");
-    assert_eq!(store.collection::<Note>().len(), 5_000);
 }

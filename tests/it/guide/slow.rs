@@ -129,8 +129,8 @@ async fn is_refreshed_and_sent_in_bounded_memory(n_channels: u32) {
 
 /// Sent in bounded memory: twenty times this guide is a multiple of what the answers may take.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_guide_of_twenty_megabytes_is_refreshed_and_sent_in_bounded_memory() {
-    is_refreshed_and_sent_in_bounded_memory(250).await;
+async fn a_guide_of_five_megabytes_is_refreshed_and_sent_in_bounded_memory() {
+    is_refreshed_and_sent_in_bounded_memory(64).await;
 }
 
 mod night {

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use storage::plugin_files::testing::{archive, part};
 use tempfile::TempDir;
 
+use crate::plugins::until_ready;
 use crate::support::api::{ADMIN, Api, PASSWORD};
 use crate::support::binary::Binary;
 use crate::support::client::say;
@@ -84,7 +85,8 @@ impl Story {
     async fn install(&self, key: &str, code: &str) {
         self.import(key, json!({}), &[("plugin.py", code.as_bytes())]).await;
         let enabled = self.enable(key, json!({})).await;
-        assert_eq!(enabled["plugin"]["state"], "ready", "{enabled}\n{}", self.program.output());
+        assert_eq!(enabled["status"], 200, "{enabled}");
+        until_ready(&self.program, &self.admin, key).await;
     }
 
     async fn enable(&self, key: &str, more: Value) -> Value {
