@@ -77,12 +77,15 @@ pub(crate) async fn install(program: &Binary, admin: &Api, key: &str, archive: &
 
 /// Waits until a plugin is ready. On a busy machine its first process may take too long to start, and another one follows.
 pub(crate) async fn until_ready(program: &Binary, admin: &Api, key: &str) {
-    until_async(&format!("{key} to be ready: {}", program.output()), async || {
-        let all = admin.get(PLUGINS).await.body;
-        let found = all["plugins"].as_array().unwrap().iter().find(|it| it["key"] == key);
-        found.unwrap_or_else(|| panic!("{all}"))["state"] == "ready"
-    })
-    .await;
+    let what = format!("{key} to be ready: {}", program.output());
+    until_async(&what, async || listed(admin, key).await["state"] == "ready").await;
+}
+
+/// Returns an installed plugin as the list shows it.
+pub(crate) async fn listed(admin: &Api, key: &str) -> Value {
+    let all = admin.get(PLUGINS).await.body;
+    let found = all["plugins"].as_array().unwrap().iter().find(|it| it["key"] == key);
+    found.unwrap_or_else(|| panic!("{all}")).clone()
 }
 
 async fn run(admin: &Api, action: &str, params: Value) -> (u16, Value) {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use storage::plugin_files::testing::{archive, part};
 
 use super::Story;
-use crate::plugins::until_ready;
+use crate::plugins::{PLUGINS, until_ready};
 use crate::support::upstream::{MockResponse, Provider};
 
 const CODE: &str = r#"
@@ -114,8 +114,8 @@ class Plugin:
 
     // A requirement that the index does not have leaves the old environment and a reason.
     let manifest = json!({ "requirements": ["tiny-words==9"], "version": "2" });
-    story.ask("POST", &format!("{}wordy/enabled/", super::PLUGINS), json!({ "enabled": false })).await;
-    let deleted = story.admin.delete(&format!("{}wordy/delete/", super::PLUGINS)).await;
+    story.ask("POST", &format!("{PLUGINS}wordy/enabled/"), json!({ "enabled": false })).await;
+    let deleted = story.admin.delete(&format!("{PLUGINS}wordy/delete/")).await;
     assert_eq!(deleted.status, 200, "{deleted:?}");
     story.import("wordy", manifest, &[("plugin.py", code)]).await;
     let failed = story.enable("wordy", json!({ "allowed_packages": ["tiny-words==9"] })).await;
