@@ -15,7 +15,7 @@ pub(crate) struct RootView {
     #[field(example = "headwater")]
     name: &'static str,
     /// Version of the program.
-    #[field(example = "0.1.0")]
+    #[field(example = "0.2.0")]
     version: &'static str,
     /// Path of the description of the API.
     #[field(example = "/api/schema/")]

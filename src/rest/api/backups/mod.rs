@@ -40,7 +40,7 @@ pub(crate) struct BackupView {
     /// is no back-up.
     restores_with: Option<Named<KeyKind>>,
     /// Version of the program that made it.
-    #[field(example = "0.1.0")]
+    #[field(example = "0.2.0")]
     version: Option<String>,
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct HealthView {
     #[field(example = "ok")]
     status: Named<HealthStatus>,
     /// Version number of the release.
-    #[field(example = "0.1.0")]
+    #[field(example = "0.2.0")]
     version: &'static str,
     /// Counts of problems, sources and viewers.
     counts: HealthCountsView,

@@ -62,7 +62,7 @@ pub(crate) struct ClusterNodeView {
     /// Whether it is the node that answers.
     is_own: bool,
     /// Its version of the gateway.
-    #[field(example = "0.1.0")]
+    #[field(example = "0.2.0")]
     version: String,
     /// Oldest version of the nodes' data that it reads.
     #[field(example = "1")]

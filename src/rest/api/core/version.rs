@@ -12,7 +12,7 @@ use crate::rest::frame::route::Route;
 #[derive(Clone, Debug, Serialize, View)]
 pub(crate) struct VersionView {
     /// Version number of the release.
-    #[field(example = "0.1.0")]
+    #[field(example = "0.2.0")]
     version: &'static str,
     /// Time of the build, if known.
     timestamp: Option<&'static str>,
