@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use storage::plugin_files::testing::{archive, part};
 use tempfile::TempDir;
 
-use crate::plugins::{PLUGINS, listed, until_ready};
+use crate::plugins::{PLUGINS, listed, until_state};
 use crate::support::api::{ADMIN, Api, PASSWORD};
 use crate::support::binary::Binary;
 use crate::support::client::say;
@@ -82,7 +82,7 @@ impl Story {
         self.import(key, json!({}), &[("plugin.py", code.as_bytes())]).await;
         let enabled = self.enable(key, json!({})).await;
         assert_eq!(enabled["status"], 200, "{enabled}");
-        until_ready(&self.program, &self.admin, key).await;
+        until_state(&self.program, &self.admin, key, "ready").await;
     }
 
     async fn enable(&self, key: &str, more: Value) -> Value {
