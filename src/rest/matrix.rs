@@ -133,7 +133,7 @@ async fn a_route_with_a_login_in_its_query_accepts_active_users_with_their_passw
     assert!(n_routes > 0);
 }
 
-/// Holds T-rest.1: each route gets one of this many inputs, and each input is sent to some routes.
+/// Holds T-rest.1 for every seventh of all inputs, one route after another, so that each kind of input is sent to some routes.
 #[tokio::test]
 async fn one_input_in_seven_to_a_route_gets_a_documented_answer() {
     get_documented_answers(7).await;

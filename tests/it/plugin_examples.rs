@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use storage::plugin_files::testing::{ArchivePart, archive, part};
 
-use crate::plugins::{PLUGINS, install};
+use crate::plugins::{PLUGINS, install, listed};
 use crate::support::api::Api;
 use crate::support::binary::Binary;
 
@@ -65,8 +65,7 @@ async fn the_plugins_in_the_documentation_work() {
             let ran = admin.post(&format!("{PLUGINS}{key}/run/"), body).await;
             assert_eq!((ran.status, &ran.body["result"]["status"]), (200, &json!("ok")), "{key}: {ran:?}");
         }
-        let listed = admin.get(PLUGINS).await.body;
-        let shown = listed["plugins"].as_array().unwrap().iter().find(|it| it["key"] == key).unwrap();
+        let shown = listed(&admin, &key).await;
         assert_eq!((&shown["state"], &shown["warnings"]), (&json!("ready"), &json!([])), "{shown}");
         languages.push(file.rsplit_once('.').unwrap().1.to_owned());
     }

@@ -12,12 +12,10 @@ use serde_json::{Value, json};
 use storage::plugin_files::testing::{archive, part};
 use tempfile::TempDir;
 
-use crate::plugins::until_ready;
+use crate::plugins::{PLUGINS, listed, until_state};
 use crate::support::api::{ADMIN, Api, PASSWORD};
 use crate::support::binary::Binary;
 use crate::support::client::say;
-
-const PLUGINS: &str = "/api/plugins/plugins/";
 
 /// A gateway with plugins.
 struct Story {
@@ -76,9 +74,7 @@ impl Story {
         request.extend_from_slice(&body);
         let answer = say(self.address, &request).await;
         assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
-        let all = self.admin.get(PLUGINS).await.body;
-        let found = all["plugins"].as_array().unwrap().iter().find(|it| it["key"] == key);
-        found.unwrap_or_else(|| panic!("{all}")).clone()
+        listed(&self.admin, key).await
     }
 
     /// Imports and enables a plugin of one file.
@@ -86,7 +82,7 @@ impl Story {
         self.import(key, json!({}), &[("plugin.py", code.as_bytes())]).await;
         let enabled = self.enable(key, json!({})).await;
         assert_eq!(enabled["status"], 200, "{enabled}");
-        until_ready(&self.program, &self.admin, key).await;
+        until_state(&self.program, &self.admin, key, "ready").await;
     }
 
     async fn enable(&self, key: &str, more: Value) -> Value {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use storage::plugin_files::testing::{archive, part};
 
 use super::Story;
-use crate::plugins::until_ready;
+use crate::plugins::{PLUGINS, until_state};
 use crate::support::upstream::{MockResponse, Provider};
 
 const CODE: &str = r#"
@@ -106,7 +106,7 @@ class Plugin:
 
     let enabled = story.enable("wordy", json!({ "allowed_packages": ["tiny-words==1.0"] })).await;
     assert_eq!(enabled["status"], 200, "{enabled}");
-    until_ready(&story.program, &story.admin, "wordy").await;
+    until_state(&story.program, &story.admin, "wordy", "ready").await;
     assert_eq!(enabled["plugin"]["scan"], Value::Null);
     let done = story.run("wordy", "main").await;
     assert_eq!(done["words"], json!(["a", "b"]));
@@ -114,13 +114,14 @@ class Plugin:
 
     // A requirement that the index does not have leaves the old environment and a reason.
     let manifest = json!({ "requirements": ["tiny-words==9"], "version": "2" });
-    story.ask("POST", &format!("{}wordy/enabled/", super::PLUGINS), json!({ "enabled": false })).await;
-    let deleted = story.admin.delete(&format!("{}wordy/delete/", super::PLUGINS)).await;
+    story.ask("POST", &format!("{PLUGINS}wordy/enabled/"), json!({ "enabled": false })).await;
+    let deleted = story.admin.delete(&format!("{PLUGINS}wordy/delete/")).await;
     assert_eq!(deleted.status, 200, "{deleted:?}");
     story.import("wordy", manifest, &[("plugin.py", code)]).await;
     let failed = story.enable("wordy", json!({ "allowed_packages": ["tiny-words==9"] })).await;
-    assert_eq!(failed["plugin"]["state"], "failed", "{failed}");
-    let error = failed["plugin"]["error"].as_str().unwrap();
+    assert_eq!(failed["status"], 200, "{failed}");
+    let failed = until_state(&story.program, &story.admin, "wordy", "failed").await;
+    let error = failed["error"].as_str().unwrap();
     assert!(error.contains("tiny-words==9") && error.contains("could not be installed"), "{error}");
     story.stop().await;
 }

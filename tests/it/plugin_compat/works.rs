@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{PLUGINS, Story};
+use super::Story;
+use crate::plugins::{PLUGINS, listed};
 
 const CHANNELS: &str = "/api/channels/channels/";
 const GROUPS: &str = "/api/channels/groups/";
@@ -151,8 +152,7 @@ async fn plugins_keep_keys_and_tell_people() {
     assert_eq!((&done["stopped"], &done["word"]), (&json!("error"), &json!({ "word": "bye" })), "{done}");
     let notices = story.admin.get("/api/core/notifications/").await.body.to_string();
     assert!(notices.contains("notices-plugin") && notices.contains("4 channels"), "{notices}");
-    let plugins = story.admin.get(PLUGINS).await.body;
-    let notices = plugins["plugins"].as_array().unwrap().iter().find(|it| it["key"] == "notices").unwrap();
+    let notices = listed(&story.admin, "notices").await;
     assert_eq!(notices["settings"], json!({ "word": "bye" }));
 
     story.install("periodic", include_str!("periodic.py")).await;
