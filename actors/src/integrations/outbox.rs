@@ -4,7 +4,7 @@
 //! other events go through the courier: a bounded queue, and a task that writes whatever waits there in one write. While
 //! the disk writes, the next events gather.
 //!
-//! A node of a cluster that does not deliver stores the events themselves, and passes them on; see [`super::passing`].
+//! A node of a cluster that does not deliver stores the events themselves, and passes them on; see [`super::forwarding`].
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -50,7 +50,7 @@ pub(super) fn by_group(groups: &HashSet<u32>) -> HashMap<u32, PluginResources> {
 }
 
 /// Returns the memory of a process group, in bytes, where memory that processes share counts once: after a fork, they share
-/// nearly all of it. Blocks for longer than [`of_groups`]. `None` if the kernel does not tell.
+/// nearly all of it. Blocks for longer than [`by_group`]. `None` if the kernel does not tell.
 pub(super) fn shared_memory_of(group: u32) -> Option<u64> {
     let mut sum = None;
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {

@@ -76,7 +76,7 @@ pub enum SwitchTarget {
     Preferred,
 }
 
-/// A report of the owner. Indices are those of [`Playout::candidates`].
+/// A report of the owner. Indices are those of [`super::Playout::candidates`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
     /// A client wants to watch. Has an effect in Idle only.
@@ -121,7 +121,7 @@ pub enum Input {
         failure: Failure,
     },
     Switch(SwitchTarget),
-    /// The time of [`Playout::deadline`] has come. An earlier tick has no effect.
+    /// The time of [`super::Playout::deadline`] has come. An earlier tick has no effect.
     Tick,
     /// The slot is needed elsewhere, or the last client left. The owner decides whether that is acceptable.
     Yield,

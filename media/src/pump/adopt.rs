@@ -12,7 +12,7 @@ use crate::ts::packet::{Packet, packets};
 impl Pump {
     /// Takes a chunk of another process. Returns false if it has to pass through the splice.
     pub(super) fn take_chunk(&mut self, chunk: NodeChunk, now: Instant) -> bool {
-        let can_adopt = self.mirror.is_continued_by(&chunk, self.writer.next_sequence(), self.has_played);
+        let can_adopt = self.mirror.is_continued_by(&chunk, &self.writer, self.has_played);
         let Some(Following { reader, .. }) = &mut self.following else { return true };
         // Decided by the first chunk, because the splice may hold packets of the others back.
         if *reader.adopts.get_or_insert(can_adopt) {

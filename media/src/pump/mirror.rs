@@ -1,6 +1,7 @@
 //! Whether the ring of a pump is the same as that of another process.
 
 use crate::node::RingPosition;
+use crate::ring::Writer;
 use crate::source::NodeChunk;
 
 /// The chunks of another process in the ring of a pump, which have their numbers there.
@@ -13,16 +14,17 @@ pub(super) struct Mirror {
 }
 
 impl Mirror {
-    /// Returns whether a chunk of another process continues the ring under its own number. Otherwise it is spliced like
-    /// any source. `next_sequence`: the number of the next chunk of this ring.
-    pub(super) fn is_continued_by(&self, chunk: &NodeChunk, next_sequence: u64, has_played: bool) -> bool {
+    /// Returns whether a chunk of another process continues the ring of `writer` under its own number. Otherwise it is
+    /// spliced like any source.
+    pub(super) fn is_continued_by(&self, chunk: &NodeChunk, writer: &Writer, has_played: bool) -> bool {
+        // The writer is asked last: its next number is known only while no chunk of this process is open.
         match self.adopted {
             Some(adopted) => {
                 (adopted == chunk.epoch || chunk.continues == Some(adopted))
-                    && chunk.chunk.head().sequence >= next_sequence
+                    && chunk.chunk.head().sequence >= writer.next_sequence()
             }
             // Nothing was written yet, so every number is possible.
-            None => !has_played && next_sequence == 0,
+            None => !has_played && writer.next_sequence() == 0,
         }
     }
 
