@@ -8,12 +8,14 @@
 //! This crate uses neither actors nor HTTP. Code that carries packets must not call it: a read may wait as long as the
 //! write of one slice takes, some milliseconds at most.
 //!
-//! Reading order: `record`, `store`, `write` (a write, the writer thread and the life of a value), `engine` (sled, its
-//! faults, and the encoding), `read`, `backup`, `recovery` (checks at open, `check`, `salvage` and migrations), `models` (the
-//! collections of the gateway). In a cluster, [`log`] comes before the commit. Programmes are not records: see [`guide`].
+//! Reading order: `record`, `encoding`, `store`, `write` (a write, the writer thread and the life of a value), `engine`
+//! (sled, its faults, and keys and values), `read`, `backup`, `recovery` (checks at open, `check`, `salvage` and
+//! migrations), `models` (the collections of the gateway). In a cluster, [`log`] comes before the commit. Programmes are not
+//! records: see [`guide`].
 
 pub mod backup;
 mod changes;
+mod encoding;
 mod engine;
 mod error;
 mod folders;

@@ -1,11 +1,13 @@
 //! Record types: encoding, index keys, and the schema of a store.
 
+use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::hash::Hasher;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::backup::json::{RestoreRecords, restore_records, to_json};
+use crate::encoding;
 use crate::engine::value::DiskKey;
 use crate::engine::vault::Vault;
 use crate::error::{Error, Result};
@@ -99,6 +101,13 @@ pub(crate) struct Key {
     pub(crate) value: Vec<u8>,
 }
 
+impl Key {
+    /// Creates a key to look for.
+    pub(crate) fn new(index: &'static str, value: &[u8]) -> Self {
+        Self { index, is_unique: false, value: value.to_vec() }
+    }
+}
+
 impl Keys {
     /// Adds a key that only one record may have. For single records only: writing a record of a paged collection with
     /// such a key is an error, because an import cannot check each record against half a million others.
@@ -111,16 +120,7 @@ impl Keys {
         self.all.push(Key { index, is_unique: false, value: value.as_ref().to_vec() });
     }
 
-    /// Returns the keys of a record that will be written.
-    pub(crate) fn checked<T: Record>(record: &T) -> Result<Vec<Key>> {
-        let keys = Self::of(record);
-        match keys.iter().find(|it| it.is_unique && T::KIND == CollectionKind::Paged) {
-            Some(key) => Err(Error::NotUnique { collection: T::COLLECTION, index: key.index }),
-            None => Ok(keys),
-        }
-    }
-
-    pub(crate) fn of<T: Record>(record: &T) -> Vec<Key> {
+    pub(crate) fn from_record<T: Record>(record: &T) -> Vec<Key> {
         let mut keys = Self::default();
         record.keys(&mut keys);
         keys.all
@@ -155,10 +155,38 @@ pub(crate) fn fingerprint(blocks: impl Iterator<Item = (u32, u64)>) -> u64 {
     hasher.finish()
 }
 
+/// An encoded record, and what the store has to know about it.
+pub(crate) struct EncodedRecord {
+    pub(crate) id: u32,
+    pub(crate) owner: u64,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) keys: Vec<Key>,
+}
+
+impl EncodedRecord {
+    /// Encodes a record that will be written.
+    pub(crate) fn new<T: Record>(record: &T) -> Result<Self> {
+        let bytes = encode(record)?;
+        let found = Self { id: record.id(), owner: record.owner(), bytes, keys: Keys::from_record(record) };
+        match found.keys.iter().find(|it| it.is_unique && T::KIND == CollectionKind::Paged) {
+            Some(key) => Err(Error::NotUnique { collection: T::COLLECTION, index: key.index }),
+            None => Ok(found),
+        }
+    }
+}
+
 pub(crate) fn encode<T: Record>(record: &T) -> Result<Vec<u8>> {
     let mut bytes = vec![T::VERSION];
-    rmp_serde::encode::write_named(&mut bytes, record)
-        .map_err(|cause| Error::Encode { collection: T::COLLECTION, cause: cause.to_string() })?;
+    let encoded = encoding::encode(&mut bytes, record);
+    check_encoded(T::COLLECTION, bytes, encoded)
+}
+
+fn check_encoded(
+    collection: &'static str,
+    bytes: Vec<u8>,
+    encoded: Result<(), rmp_serde::encode::Error>,
+) -> Result<Vec<u8>> {
+    encoded.map_err(|cause| Error::Encode { collection, cause: cause.to_string() })?;
     if bytes.len() > RECORD_BYTES_MAX {
         return Err(Error::TooLarge { what: "a record", size: bytes.len(), max: RECORD_BYTES_MAX });
     }
@@ -167,23 +195,45 @@ pub(crate) fn encode<T: Record>(record: &T) -> Result<Vec<u8>> {
 
 /// Decodes a record of this or any older version. Never panics, whatever the bytes are.
 pub fn decode<T: Record>(bytes: &[u8]) -> Result<T> {
+    let body = present_body(bytes, T::COLLECTION, T::VERSION, T::upgrade)?;
+    encoding::decode(&body).map_err(|cause| undecodable(T::COLLECTION, &cause))
+}
+
+/// Returns the body of an encoded record, in the present version of its encoding.
+fn present_body<'a>(
+    bytes: &'a [u8],
+    collection: &'static str,
+    version: u8,
+    upgrade: fn(u8, Vec<u8>) -> Result<Vec<u8>>,
+) -> Result<Cow<'a, [u8]>> {
     let (&found, body) =
-        bytes.split_first().ok_or_else(|| Error::DamagedRecord(format!("{} is empty", T::COLLECTION)))?;
-    if found > T::VERSION {
-        return Err(Error::TooNew { found, known: T::VERSION });
-    }
-    let upgraded;
-    let mut body = body;
-    if found < T::VERSION {
-        let mut bytes = body.to_vec();
-        for version in found..T::VERSION {
-            bytes = T::upgrade(version, bytes)?;
+        bytes.split_first().ok_or_else(|| Error::DamagedRecord(format!("{collection} is empty")))?;
+    match found.cmp(&version) {
+        Ordering::Greater => Err(Error::TooNew { found, known: version }),
+        Ordering::Equal => Ok(Cow::Borrowed(body)),
+        Ordering::Less => {
+            let upgraded = (found..version).try_fold(body.to_vec(), |bytes, version| upgrade(version, bytes));
+            upgraded.map(Cow::Owned)
         }
-        upgraded = bytes;
-        body = &upgraded;
     }
-    rmp_serde::from_slice(body)
-        .map_err(|cause| Error::DamagedRecord(format!("{} cannot be decoded: {cause}", T::COLLECTION)))
+}
+
+#[cold]
+fn undecodable(collection: &'static str, cause: &rmp_serde::decode::Error) -> Error {
+    Error::DamagedRecord(format!("{collection} cannot be decoded: {cause}"))
+}
+
+/// Converts an encoded record to JSON, without line breaks.
+fn to_json<T: Record>(bytes: &[u8]) -> Result<Vec<u8>> {
+    let record: T = decode(bytes)?;
+    serde_json::to_vec(&record)
+        .map_err(|cause| Error::Encode { collection: T::COLLECTION, cause: cause.to_string() })
+}
+
+/// Encodes a record in JSON. The error does not quote the record, which may contain secrets.
+fn from_json<T: Record>(line: &[u8]) -> Result<EncodedRecord> {
+    let unreadable = |_| Error::DamagedRecord(format!("a line of {} cannot be read", T::COLLECTION));
+    EncodedRecord::new(&encoding::decode_json::<T>(line).map_err(unreadable)?)
 }
 
 /// The properties of a record type, without its Rust type.
@@ -199,14 +249,14 @@ pub(crate) struct RecordType {
     /// Version of the encoding that is written.
     pub(crate) version: u8,
     pub(crate) to_json: fn(&[u8]) -> Result<Vec<u8>>,
-    pub(crate) restore: RestoreRecords,
+    pub(crate) from_json: fn(&[u8]) -> Result<EncodedRecord>,
 }
 
 /// Id, owner and index keys of an encoded record.
 pub(crate) type RecordFacts = (u32, u64, Vec<Key>);
 
 impl RecordType {
-    pub(crate) fn of<T: Record>() -> Self {
+    fn new<T: Record>() -> Self {
         Self {
             name: T::COLLECTION,
             kind: T::KIND,
@@ -216,11 +266,11 @@ impl RecordType {
             may_be_missed: T::may_be_missed,
             read: |bytes| {
                 let record: T = decode(bytes)?;
-                Ok((record.id(), record.owner(), Keys::of(&record)))
+                Ok((record.id(), record.owner(), Keys::from_record(&record)))
             },
             version: T::VERSION,
             to_json: to_json::<T>,
-            restore: restore_records::<T>,
+            from_json: from_json::<T>,
         }
     }
 }
@@ -267,7 +317,7 @@ impl Schema {
             self.record_types.iter().all(|it| it.name != name),
             "two record types have the collection name {name}"
         );
-        self.record_types.push(RecordType::of::<T>());
+        self.record_types.push(RecordType::new::<T>());
         self
     }
 

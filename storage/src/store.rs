@@ -1,7 +1,6 @@
 //! `Store`: opens and closes a store, and gives access to reads and writes.
 
 use std::fs::{self, File};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,13 +19,14 @@ use crate::error::{Error, Result, StopReason};
 use crate::folders::create_folder;
 use crate::read::collection::Collection;
 use crate::read::table::{self, Table};
-use crate::read::view::{self, Built, Reader, View};
+use crate::read::view::{self, Built, Reader, RegisterView, View};
 use crate::record::{CollectionKind, Record, Schema};
 use crate::recovery::migration::{FORMATS, Formats, refuse_newer};
 use crate::recovery::scan::COPY_FOLDER;
 use crate::write::Write;
 use crate::write::bulk::{BulkWrite, EncodedBulk};
 use crate::write::handle::WriterHandle;
+use crate::write::reply::Returned;
 use crate::write::start::Start;
 use crate::write::writer::Job;
 
@@ -169,7 +169,12 @@ impl Store {
         R: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        self.writer.write(fill)
+        let (returned, for_caller) = Returned::new();
+        let done = self.writer.write(Box::new(move |write| returned.set(fill(write))));
+        async move {
+            done.await?;
+            for_caller.take()
+        }
     }
 
     /// Does the same as [`Store::write`], on a thread that may block.
@@ -179,7 +184,9 @@ impl Store {
         R: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        self.writer.write_blocking(fill)
+        let (returned, for_caller) = Returned::new();
+        self.writer.write_blocking(Box::new(move |write| returned.set(fill(write))))?;
+        for_caller.take()
     }
 
     /// Begins to replace all records of one owner of a paged collection. Blocks. Refused if the disk has no room for as
@@ -201,9 +208,14 @@ impl Store {
         Ok(first..first.saturating_add(n))
     }
 
-    /// Begins to replace all records of an owner as the log says.
-    pub(crate) fn applied_bulk(&self, type_number: usize, owner: u64) -> Result<EncodedBulk> {
-        EncodedBulk::begin(self.writer.clone(), Arc::clone(&self.shared), type_number, owner, 0, true)
+    /// Begins to replace all records of an owner by encoded ones. `is_applied` if it applies a commit of the log.
+    pub(crate) fn encoded_bulk(
+        &self,
+        type_number: usize,
+        owner: u64,
+        is_applied: bool,
+    ) -> Result<EncodedBulk> {
+        EncodedBulk::begin(self.writer.clone(), Arc::clone(&self.shared), type_number, owner, 0, is_applied)
     }
 
     pub(crate) fn writer(&self) -> &WriterHandle {
@@ -238,21 +250,17 @@ impl Store {
         T: Send + Sync + 'static,
         F: FnMut(&Reader<'_>, Option<(&T, &Change)>) -> Result<Built<T>> + Send + 'static,
     {
-        self.writer.request(|reply| {
-            Job::RegisterView(Box::new(move |reader| {
-                let first = catch_unwind(AssertUnwindSafe(|| build(reader, None)));
-                match first.unwrap_or(Err(Error::Panicked)) {
-                    Ok(first) => {
-                        let (view, registered) = view::create(collections, first, build);
-                        reply.send(Ok(view)).is_ok().then_some(registered)
-                    }
-                    Err(error) => {
-                        drop(reply.send(Err(error)));
-                        None
-                    }
-                }
-            }))
-        })
+        let (returned, for_caller) = Returned::new();
+        self.register_view(Box::new(move |reader| {
+            let (view, registered) = view::create(collections, build(reader, None)?, build);
+            returned.set(Ok::<_, Error>(view));
+            Ok(registered)
+        }))?;
+        for_caller.take()
+    }
+
+    fn register_view(&self, register: RegisterView) -> Result<()> {
+        self.writer.request(|reply| Job::RegisterView { register, reply })
     }
 
     /// Creates a copy of a whole collection in memory that follows every commit before the commit is answered. Each

@@ -18,14 +18,15 @@
 //! the installation. The last bytes of the archive are an empty gzip member with an authentication code over all bytes
 //! before it, under the same key. So every truncation and every changed byte is detected before anything is read.
 //!
-//! Reading order: `manifest.rs`, `keys.rs`, `create.rs`, `archive.rs` (opening and verifying), `restore.rs`, `json.rs`.
+//! Reading order: `manifest.rs`, `keys.rs`, `create.rs`, `archive.rs` (opening and verifying), `restore.rs`,
+//! `restore_records.rs`.
 
 mod archive;
 mod create;
-pub(crate) mod json;
 mod keys;
 mod manifest;
 mod restore;
+mod restore_records;
 mod trailer;
 
 use std::io;

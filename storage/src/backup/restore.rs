@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use super::archive::UnlockedArchive;
 use super::keys::ArchiveKeys;
 use super::manifest::{CollectionManifest, MANIFEST, Manifest, SUMS};
+use super::restore_records::restore_records;
 use super::{BackupError, MEMBER_BYTES_MAX};
 use crate::error::Error;
 use crate::record::{Schema, Sharing};
@@ -66,7 +67,7 @@ impl UnlockedArchive {
                 MemberKind::Collection(_) if member.is_foreign => members.advance()?,
                 MemberKind::Collection(name) => {
                     let position = schema.position(&name).ok_or_else(|| unexpected(&member.name))?;
-                    let n = members.restore(&store, &name, schema, position)?;
+                    let n = members.restore(&store, &name, position)?;
                     *counts.entry(name).or_insert(0) += n;
                 }
                 MemberKind::File { folder, name } => {
@@ -228,13 +229,7 @@ impl<R: Read> Members<'_, R> {
     }
 
     /// Restores the parts of one collection, beginning with the next member.
-    fn restore(
-        &mut self,
-        store: &Store,
-        collection: &str,
-        schema: &Schema,
-        type_number: usize,
-    ) -> Result<u64, BackupError> {
+    fn restore(&mut self, store: &Store, collection: &str, type_number: usize) -> Result<u64, BackupError> {
         let prefix = format!("collections/{collection}/");
         let mut lines = Lines::default();
         let mut failure = None;
@@ -255,7 +250,7 @@ impl<R: Read> Members<'_, R> {
                 }
             }
         };
-        let restored = (schema.record_types[type_number].restore)(store, &mut next_line);
+        let restored = restore_records(store, type_number, &mut next_line);
         match failure {
             Some(error) => Err(error),
             None => Ok(restored?),

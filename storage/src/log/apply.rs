@@ -128,7 +128,7 @@ impl CommitReader<'_> {
             }
         }
         self.operations = rest;
-        let mut bulk = self.store.applied_bulk(type_number, owner)?;
+        let mut bulk = self.store.encoded_bulk(type_number, owner, true)?;
         let mut put = |id, record: Vec<u8>| {
             let (_, _, keys) = (shared.record_type(type_number).read)(&record)?;
             bulk.put(id, record, &keys)
@@ -192,7 +192,7 @@ fn take(
             if replacing.is_some() {
                 return Err(Error::LogBroken("it replaces two owners".to_owned()));
             }
-            *replacing = Some((type_number, store.applied_bulk(type_number, owner)?));
+            *replacing = Some((type_number, store.encoded_bulk(type_number, owner, true)?));
             return Ok(());
         }
     };

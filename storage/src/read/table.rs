@@ -61,7 +61,7 @@ impl<T: Record> Table<T> {
 
     /// Iterates over all records with this value of an index, by id.
     pub fn by<V: AsRef<[u8]>>(&self, index: &'static str, value: V) -> impl Iterator<Item = &Arc<T>> {
-        let wanted = Key { index, is_unique: false, value: value.as_ref().to_vec() };
+        let wanted = Key::new(index, value.as_ref());
         let half = pair_of(&wanted);
         self.index
             .from(&(half, 0))
@@ -69,7 +69,7 @@ impl<T: Record> Table<T> {
             .take_while(move |pair| pair.0 == half)
             // Different values can have the same hash, so the record is compared too.
             .filter_map(|(_, id)| self.get(id))
-            .filter(move |record| has_key(&Keys::of(&***record), &wanted))
+            .filter(move |record| has_key(&Keys::from_record(&***record), &wanted))
     }
 
     /// Returns the record with this value of a unique index.
@@ -92,7 +92,7 @@ impl<T: Record> Table<T> {
             return Ok(());
         }
         let after = match stamp {
-            Some(stamp) => collection.get(id)?.map(|record| (stamp, Keys::of(&record), record)),
+            Some(stamp) => collection.get(id)?.map(|record| (stamp, Keys::from_record(&record), record)),
             None => None,
         };
         self.remove(id);
@@ -107,7 +107,7 @@ impl<T: Record> Table<T> {
 
     fn remove(&mut self, id: u32) {
         if let Some(before) = self.records.get(&id) {
-            for key in Keys::of(&*before.record) {
+            for key in Keys::from_record(&*before.record) {
                 self.index.remove(&(pair_of(&key), id));
             }
             self.records.remove(&id);

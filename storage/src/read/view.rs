@@ -66,7 +66,7 @@ pub(crate) struct Built<T> {
 /// Updates a view after a commit. Returns whether it is behind, or `None` if it is no longer used.
 type Follow = Box<dyn FnMut(&Reader<'_>, &Change) -> Result<Option<bool>> + Send>;
 /// Creates a view, on the thread of the writer.
-pub(crate) type RegisterView = Box<dyn FnOnce(&Reader<'_>) -> Option<RegisteredView> + Send>;
+pub(crate) type RegisterView = Box<dyn FnOnce(&Reader<'_>) -> Result<RegisteredView> + Send>;
 
 /// Creates a view with its first value.
 pub(crate) fn create<T, F>(

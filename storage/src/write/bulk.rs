@@ -12,9 +12,10 @@ use crate::engine::shared::Shared;
 use crate::engine::state::{Pairs, Partition, pair_of};
 use crate::engine::value::Location;
 use crate::error::{Error, Result};
-use crate::record::{CollectionKind, Key, Keys, Record, encode};
+use crate::record::{CollectionKind, EncodedRecord, Key, Record};
 use crate::write::Write;
-use crate::write::handle::{FillOutcome, WriterHandle};
+use crate::write::handle::WriterHandle;
+use crate::write::reply::Returned;
 use crate::write::writer::{Job, StageFill};
 
 /// Number of ids reserved at a time.
@@ -49,7 +50,8 @@ impl<T: Record> BulkWrite<T> {
     /// Adds a record of this owner. Each id is allowed once.
     pub fn put(&mut self, record: &T) -> Result<()> {
         assert_eq!(record.owner(), self.records.owner, "a bulk write has one owner");
-        self.records.put(record.id(), encode(record)?, &Keys::checked(record)?)
+        let EncodedRecord { id, bytes, keys, .. } = EncodedRecord::new(record)?;
+        self.records.put(id, bytes, &keys)
     }
 
     /// Returns the number of records put so far.
@@ -75,9 +77,6 @@ impl<T: Record> BulkWrite<T> {
         self.records.commit(fill)
     }
 }
-
-/// The function committed with a bulk write, without its types. Returns whether it succeeded.
-type UntypedFill = Box<dyn FnOnce(&mut Write<'_>, &[u32]) -> bool + Send>;
 
 /// A bulk write of encoded records.
 pub(crate) struct EncodedBulk {
@@ -143,14 +142,12 @@ impl EncodedBulk {
         R: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        let outcome = FillOutcome::default();
-        let stored = outcome.share();
-        let done = self.commit_untyped(Box::new(move |write, changed| stored.store(fill(write, changed))));
-        outcome.take(done)
+        let (returned, for_caller) = Returned::new();
+        self.commit_with(Box::new(move |write, changed| returned.set(fill(write, changed))))?;
+        for_caller.take()
     }
 
-    /// Does the same for every type: the function returns whether it succeeded, and so does this.
-    fn commit_untyped(mut self, fill: UntypedFill) -> Result<bool> {
+    fn commit_with(mut self, fill: StageFill) -> Result<()> {
         if !self.block.records.is_empty() {
             self.close_block()?;
         }
@@ -163,19 +160,8 @@ impl EncodedBulk {
         self.partition.ids = Pairs::of(std::mem::take(&mut self.ids));
         self.partition.index = Pairs::of(std::mem::take(&mut self.index));
         let partition = Box::new(self.partition.clone());
-        let stage = self.stage;
-        let done = self.writer.run_write_blocking(|reply| {
-            let fill: StageFill = Box::new(move |write| match write {
-                Ok((write, changed)) => reply.answer(|| fill(write, changed)),
-                Err(error) => {
-                    reply.refuse(error);
-                    None
-                }
-            });
-            Job::CommitStage { stage, partition, fill }
-        });
-        self.is_committed = matches!(done, Ok(true));
-        done
+        self.is_committed = self.writer.commit_stage(self.stage, partition, fill)?;
+        Ok(())
     }
 
     fn close_block(&mut self) -> Result<()> {

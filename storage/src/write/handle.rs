@@ -4,7 +4,6 @@ use std::fs;
 use std::path::PathBuf;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -14,9 +13,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::engine::disk_watch::DiskWatch;
+use crate::engine::state::Partition;
 use crate::error::{Error, Result};
-use crate::write::Write;
-use crate::write::writer::{Answer, Job, Writer};
+use crate::write::reply::{GivenUp, Reply};
+use crate::write::writer::{Fill, Job, StageFill, Writer};
 
 /// Jobs that wait for the writer before a caller has to wait to submit another.
 const QUEUE: usize = 256;
@@ -103,94 +103,74 @@ impl WriterHandle {
         self.thread.temporary.is_some()
     }
 
-    /// Runs a function on the writer thread and waits until its changes are durable.
-    pub(crate) fn write<R, E, F>(
-        &self,
-        fill: F,
-    ) -> impl Future<Output = Result<R, E>> + Send + use<'_, R, E, F>
-    where
-        F: FnOnce(&mut Write<'_>) -> Result<R, E> + Send + 'static,
-        R: Send + 'static,
-        E: From<Error> + Send + 'static,
-    {
-        let outcome = FillOutcome::default();
-        let fill = outcome.stored_by(fill);
-        self.write_and_take(fill, outcome)
-    }
-
-    async fn write_and_take<R, E>(&self, fill: UntypedFill, outcome: FillOutcome<R, E>) -> Result<R, E>
-    where
-        R: Send + 'static,
-        E: From<Error> + Send + 'static,
-    {
-        let done = self.write_untyped(fill).await;
-        outcome.take(done)
+    /// Runs a function on the writer thread and waits until its changes are durable. Returns whether it succeeded.
+    pub(crate) async fn write(&self, fill: Fill) -> Result<bool> {
+        self.write_job(|reply| Job::Write(fill, reply)).await
     }
 
     /// Does the same as [`WriterHandle::write`], on a thread that may block.
-    pub(crate) fn write_blocking<R, E, F>(&self, fill: F) -> Result<R, E>
-    where
-        F: FnOnce(&mut Write<'_>) -> Result<R, E> + Send + 'static,
-        R: Send + 'static,
-        E: From<Error> + Send + 'static,
-    {
-        let outcome = FillOutcome::default();
-        let done = block_on(self.write_untyped(outcome.stored_by(fill)));
-        outcome.take(done)
+    pub(crate) fn write_blocking(&self, fill: Fill) -> Result<bool> {
+        block_on(pin!(self.write(fill)))
     }
 
-    /// Does the same as [`WriterHandle::write`] for every type: the function returns whether it succeeded, and so does this.
-    async fn write_untyped(&self, fill: UntypedFill) -> Result<bool> {
-        self.run_write(|reply| Job::Write(Box::new(move |write| reply.answer(|| fill(write))))).await
+    /// Completes a bulk write: this partition replaces the present one, together with the changes of the function. Waits
+    /// until they are durable, on a thread that may block. Returns whether the function succeeded.
+    pub(crate) fn commit_stage(
+        &self,
+        stage: u64,
+        partition: Box<Partition>,
+        fill: StageFill,
+    ) -> Result<bool> {
+        block_on(pin!(self.write_job(|reply| Job::CommitStage { stage, partition, fill, reply })))
     }
 
-    /// Submits a job that writes, and waits until its changes are durable. It is not carried out if the disk hangs before it
-    /// begins. Returns whether its function succeeded.
-    async fn run_write(&self, job: impl FnOnce(Reply) -> Job) -> Result<bool> {
-        let is_given_up = Arc::new(AtomicBool::new(false));
-        let (sender, answer) = oneshot::channel();
-        let job = job(Reply { sender, is_given_up: Arc::clone(&is_given_up) });
-        let mut answered = None;
-        let done = self.run(job, pin!(async { answered = answer.await.ok() })).await;
-        if done.is_err() {
-            is_given_up.store(true, Ordering::SeqCst);
-        }
-        done?;
-        answered.unwrap_or_else(|| Err(self.unanswered()))
-    }
-
-    /// Does the same as [`WriterHandle::run_write`], on a thread that may block.
-    pub(crate) fn run_write_blocking(&self, job: impl FnOnce(Reply) -> Job) -> Result<bool> {
-        block_on(self.run_write(job))
+    /// Submits a job and waits until its changes are durable. It is not carried out if the disk hangs before it begins.
+    async fn write_job(&self, job: impl FnOnce(Reply) -> Job) -> Result<bool> {
+        let is_given_up = GivenUp::default();
+        let (reply, answer) = Reply::new(is_given_up.clone());
+        let done = async { answer.await.unwrap_or_else(|_| Err(self.unanswered())) };
+        self.submit(job(reply), pin!(done), || is_given_up.set()).await
     }
 
     /// Submits a job and waits for its reply, on a thread that may block.
-    pub(crate) fn request<R: Send>(&self, job: impl FnOnce(oneshot::Sender<Result<R>>) -> Job) -> Result<R> {
+    pub(crate) fn request<R>(&self, job: impl FnOnce(oneshot::Sender<Result<R>>) -> Job) -> Result<R>
+    where
+        R: Send,
+    {
         let (reply, answer) = oneshot::channel();
         let mut answered = None;
-        self.run_blocking(job(reply), pin!(async { answered = answer.await.ok() }))?;
+        self.request_job(
+            job(reply),
+            pin!(async {
+                answered = answer.await.ok();
+                Ok(true)
+            }),
+        )?;
         answered.unwrap_or_else(|| Err(self.unanswered()))
     }
 
-    /// Does the same as [`WriterHandle::run`], on a thread that may block.
-    fn run_blocking(&self, job: Job, answered: Answered<'_>) -> Result<()> {
-        block_on(self.run(job, answered))
+    fn request_job(&self, job: Job, done: Pin<&mut Done<'_>>) -> Result<bool> {
+        block_on(pin!(self.submit(job, done, || ())))
     }
 
-    /// Submits a job, also if the queue is full, and waits until it is answered. Gives up when the disk hangs.
-    async fn run(&self, job: Job, answered: Answered<'_>) -> Result<()> {
+    /// Submits a job, also if the queue is full, and waits for its answer. Gives up when the disk hangs.
+    async fn submit(&self, job: Job, done: Pin<&mut Done<'_>>, give_up: impl FnOnce()) -> Result<bool> {
         if let Some(why) = self.disk_watch.present_hang() {
             return Err(Error::Stopped(why));
         }
         let done = async {
-            self.queue.send(job).await.map_err(|_| Error::Closed)?;
-            answered.await;
-            Ok(())
+            if self.queue.send(job).await.is_err() {
+                return Err(Error::Closed);
+            }
+            done.await
         };
         tokio::select! {
             biased;
             done = done => done,
-            why = self.disk_watch.hang() => Err(Error::Stopped(why)),
+            why = self.disk_watch.hang() => {
+                give_up();
+                Err(Error::Stopped(why))
+            }
         }
     }
 
@@ -214,80 +194,11 @@ impl WriterHandle {
     }
 }
 
+/// The end of a job, and whether it succeeded.
+type Done<'a> = dyn Future<Output = Result<bool>> + Send + 'a;
+
 /// Waits on a thread that may block. The future needs neither a timer nor input and output.
-fn block_on<R>(future: impl Future<Output = Result<R>>) -> Result<R> {
+fn block_on(done: Pin<&mut Done<'_>>) -> Result<bool> {
     let runtime = Builder::new_current_thread().build();
-    runtime.map_err(|error| Error::disk("wait for the store", error))?.block_on(future)
-}
-
-/// Ends when a job was answered, or never will be.
-type Answered<'a> = Pin<&'a mut (dyn Future<Output = ()> + Send)>;
-
-/// The function of a write without its types. Returns whether it succeeded.
-type UntypedFill = Box<dyn FnOnce(&mut Write<'_>) -> bool + Send>;
-
-/// The result of the function of a write, for its caller. It alone depends on the types of the function, so that everything
-/// else is compiled once.
-pub(crate) struct FillOutcome<R, E>(Arc<Mutex<Option<Result<R, E>>>>);
-
-impl<R, E> Default for FillOutcome<R, E> {
-    fn default() -> Self {
-        Self(Arc::default())
-    }
-}
-
-impl<R: Send + 'static, E: From<Error> + Send + 'static> FillOutcome<R, E> {
-    /// Returns a function that calls this one and stores what it returns.
-    fn stored_by(&self, fill: impl FnOnce(&mut Write<'_>) -> Result<R, E> + Send + 'static) -> UntypedFill {
-        let outcome = self.share();
-        Box::new(move |write| outcome.store(fill(write)))
-    }
-
-    /// Returns a handle for the thread of the writer.
-    pub(crate) fn share(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-
-    /// Returns whether the function succeeded.
-    pub(crate) fn store(self, returned: Result<R, E>) -> bool {
-        let is_ok = returned.is_ok();
-        *self.0.lock() = Some(returned);
-        is_ok
-    }
-
-    /// Returns what the function returned, or why it was not called or its changes are not durable.
-    pub(crate) fn take(self, done: Result<bool>) -> Result<R, E> {
-        done?;
-        self.0.lock().take().unwrap_or_else(|| Err(Error::Panicked.into()))
-    }
-}
-
-/// Replies to the caller of a write.
-pub(crate) struct Reply {
-    sender: oneshot::Sender<Result<bool>>,
-    /// The caller was told that the write is not made.
-    is_given_up: Arc<AtomicBool>,
-}
-
-impl Reply {
-    /// Runs the function of a write, unless its caller has given up. It returns whether it succeeded. Replies with a failure
-    /// immediately, and with a success once it is durable.
-    pub(crate) fn answer(self, fill: impl FnOnce() -> bool) -> Option<Answer> {
-        if self.is_given_up.load(Ordering::SeqCst) {
-            return None;
-        }
-        // The caller may be gone; the write is committed anyway.
-        match fill() {
-            true => Some(Box::new(move |done| drop(self.sender.send(done.map(|()| true))))),
-            false => {
-                drop(self.sender.send(Ok(false)));
-                None
-            }
-        }
-    }
-
-    /// Replies that the function is not called.
-    pub(crate) fn refuse(self, why: Error) {
-        drop(self.sender.send(Err(why)));
-    }
+    runtime.map_err(|error| Error::disk("wait for the store", error))?.block_on(done)
 }

@@ -6,6 +6,7 @@ mod compact;
 pub(crate) mod handle;
 mod memory_update;
 pub(crate) mod overlay;
+pub(crate) mod reply;
 mod stage;
 pub(crate) mod start;
 mod stop;
@@ -19,7 +20,7 @@ use crate::engine::block::Block;
 use crate::engine::shared::Shared;
 use crate::engine::state::{Pairs, Partition, pair_of};
 use crate::error::{Error, Result};
-use crate::record::{CollectionKind, Key, Keys, Record, Sharing, decode, encode, has_key};
+use crate::record::{CollectionKind, EncodedRecord, Key, Keys, Record, Sharing, decode, has_key};
 use crate::write::overlay::Overlay;
 
 /// The changes of one write. Its reads see the committed records with these changes.
@@ -94,12 +95,15 @@ impl Write<'_> {
 
     /// Lists all records with this value of an index, by id.
     pub fn by<T: Record>(&self, index: &'static str, value: impl AsRef<[u8]>) -> Result<Vec<T>> {
+        self.by_key(&Key::new(index, value.as_ref()))
+    }
+
+    fn by_key<T: Record>(&self, key: &Key) -> Result<Vec<T>> {
         let type_number = self.shared.schema.number::<T>();
-        let key = Key { index, is_unique: false, value: value.as_ref().to_vec() };
         let mut found = Vec::new();
-        for id in self.candidates(type_number, &key) {
+        for id in self.candidates(type_number, key) {
             let record = self.get::<T>(id)?.ok_or_else(|| self.shared.missing(type_number, id))?;
-            if has_key(&Keys::of(&record), &key) {
+            if has_key(&Keys::from_record(&record), key) {
                 found.push(record);
             }
         }
@@ -145,12 +149,16 @@ impl Write<'_> {
     /// Adds a record, or replaces the one with the same id. A record that is stored already, unchanged, is no change: a
     /// write without any other needs no commit, and nobody is informed.
     pub fn put<T: Record>(&mut self, record: &T) -> Result<()> {
-        let type_number = self.shared.schema.number::<T>();
-        let (id, bytes, keys) = (record.id(), encode(record)?, Keys::checked(record)?);
+        self.put_new(self.shared.schema.number::<T>(), EncodedRecord::new(record)?)
+    }
+
+    pub(crate) fn put_new(&mut self, type_number: usize, record: EncodedRecord) -> Result<()> {
+        let EncodedRecord { id, owner, bytes, keys } = record;
         if id >= self.next_free_id(type_number) {
-            self.set_next_id(type_number, id.checked_add(1).ok_or(Error::NoIdLeft(T::COLLECTION))?);
+            let collection = self.shared.record_type(type_number).name;
+            self.set_next_id(type_number, id.checked_add(1).ok_or(Error::NoIdLeft(collection))?);
         }
-        self.put_encoded(type_number, record.owner(), id, bytes, &keys)
+        self.put_encoded(type_number, owner, id, bytes, &keys)
     }
 
     /// Puts an encoded record with these keys.

@@ -10,6 +10,7 @@ use crate::engine::state::Partition;
 use crate::engine::value::{DiskKey, Value};
 use crate::error::{Error, Result};
 use crate::write::Write;
+use crate::write::reply::Reply;
 use crate::write::writer::{OpenStage, StageFill, Writer, answer_all};
 
 impl Writer {
@@ -85,15 +86,13 @@ impl Writer {
     }
 
     /// Makes the staged partition current, together with the changes of `fill`.
-    pub(crate) fn commit_stage(&mut self, stage: u64, partition: Partition, fill: StageFill) {
+    pub(crate) fn commit_stage(&mut self, stage: u64, partition: Partition, fill: StageFill, reply: Reply) {
         let shared = Arc::clone(&self.shared);
         let Some(open) = self.stages.get(&stage) else {
-            drop(fill(Err(Error::Interrupted)));
-            return;
+            return reply.refuse(Error::Interrupted);
         };
         if open.is_cancelled {
-            drop(fill(Err(Error::NotWriter)));
-            return;
+            return reply.refuse(Error::NotWriter);
         }
         let (type_number, owner) = (open.type_number, open.owner);
         let other_owner_has = {
@@ -103,14 +102,13 @@ impl Writer {
         };
         if let Some(by) = other_owner_has {
             let collection = shared.record_type(type_number).name;
-            drop(fill(Err(Error::Taken { collection, index: "id", by })));
-            return;
+            return reply.refuse(Error::Taken { collection, index: "id", by });
         }
         let changed: Vec<u32> = open.changed.iter().copied().collect();
         let mut write = Write::new(&shared);
         write.overlay.counters.insert(type_number, shared.state.read().directories[type_number].next_id);
         write.replace_partition(type_number, owner, partition);
-        let filled = catch_unwind(AssertUnwindSafe(|| fill(Ok((&mut write, &changed)))));
+        let filled = catch_unwind(AssertUnwindSafe(|| reply.answer(|| fill(&mut write, &changed))));
         if let Some(answer) = filled.ok().flatten() {
             let open = self.stages.remove(&stage);
             let done = self.commit(write.overlay, Some(stage));

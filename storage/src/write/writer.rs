@@ -67,6 +67,7 @@ use crate::read::view::{Reader, RegisterView, RegisteredView};
 use crate::recovery::migration::Formats;
 use crate::write::Write;
 use crate::write::compact::{Compaction, Worth};
+use crate::write::reply::{Answer, Reply};
 use crate::write::stop::{Next, Refusing};
 
 /// Maximum weight of one write: this many single records, or a fifth as many blocks. Larger writes use
@@ -80,19 +81,17 @@ const FOLLOW_PAUSE: Duration = Duration::from_secs(1);
 /// Replaced values that may wait to be swept. If there are more, they are swept before the next job.
 const LEFTOVERS_MAX: usize = 10_000;
 
-/// Reports the result to the caller, once it is durable.
-pub(crate) type Answer = Box<dyn FnOnce(Result<(), Error>) + Send>;
-/// The function of a caller. Returns `None` if it failed and the caller already has the error.
-pub(crate) type Fill = Box<dyn FnOnce(&mut Write<'_>) -> Option<Answer> + Send>;
+/// The function of a caller. Returns false if it failed, which undoes its changes.
+pub(crate) type Fill = Box<dyn FnOnce(&mut Write<'_>) -> bool + Send>;
 /// The function committed with a bulk write. Gets the ids that other writes changed meanwhile.
-pub(crate) type StageFill = Box<dyn FnOnce(Result<(&mut Write<'_>, &[u32])>) -> Option<Answer> + Send>;
+pub(crate) type StageFill = Box<dyn FnOnce(&mut Write<'_>, &[u32]) -> bool + Send>;
 
 /// The function of a [`Job::Run`]. It replies itself.
 pub(crate) type Work = Box<dyn FnOnce(&mut Writer) + Send>;
 
 /// A request to the writer thread.
 pub(crate) enum Job {
-    Write(Fill),
+    Write(Fill, Reply),
     /// Begins a bulk write of one owner, of about this many bytes. Replies with the number of its stage.
     BeginStage {
         type_number: usize,
@@ -119,13 +118,18 @@ pub(crate) enum Job {
         stage: u64,
         partition: Box<Partition>,
         fill: StageFill,
+        reply: Reply,
     },
     /// Cancels a bulk write.
     AbandonStage {
         stage: u64,
         keys: Vec<Vec<u8>>,
     },
-    RegisterView(RegisterView),
+    /// Creates a view that follows the commits.
+    RegisterView {
+        register: RegisterView,
+        reply: oneshot::Sender<Result<()>>,
+    },
     /// Something else that runs between other jobs.
     Run(Work),
     Compact(oneshot::Sender<Result<()>>),
@@ -222,7 +226,7 @@ impl Writer {
             self.follow_again();
             while self.leftovers.len() > LEFTOVERS_MAX && self.sweep_one_slice() {}
             match job {
-                Job::Write(fill) => next = self.write_group(fill, &mut jobs),
+                Job::Write(fill, reply) => next = self.write_group(fill, reply, &mut jobs),
                 Job::BeginStage { type_number, owner, n_bytes, is_applied, reply } => {
                     let begun = self.begin_stage(type_number, owner, n_bytes, is_applied);
                     if let Err(Ok(stage)) = reply.send(begun) {
@@ -236,9 +240,20 @@ impl Writer {
                 Job::WriteStaged { stage, slice, reply } => {
                     drop(reply.send(self.write_staged(stage, slice)));
                 }
-                Job::CommitStage { stage, partition, fill } => self.commit_stage(stage, *partition, fill),
+                Job::CommitStage { stage, partition, fill, reply } => {
+                    self.commit_stage(stage, *partition, fill, reply);
+                }
                 Job::AbandonStage { stage, keys } => self.abandon_stage(stage, keys),
-                Job::RegisterView(register) => self.views.extend(register(&Reader::new(&self.shared))),
+                Job::RegisterView { register, reply } => {
+                    let register = AssertUnwindSafe(|| register(&Reader::new(&self.shared)));
+                    let (view, done) = match catch_unwind(register).unwrap_or(Err(Error::Panicked)) {
+                        Ok(view) => (Some(view), Ok(())),
+                        Err(error) => (None, Err(error)),
+                    };
+                    if reply.send(done).is_ok() {
+                        self.views.extend(view);
+                    }
+                }
                 Job::Run(work) => {
                     // After a panic the reply is dropped, which the caller sees as an error.
                     drop(catch_unwind(AssertUnwindSafe(|| work(&mut self))));
@@ -263,17 +278,17 @@ impl Writer {
 
     /// Runs a function and the writes that wait behind it, and commits all of them together. Returns the first job
     /// that is not a write.
-    fn write_group(&mut self, first: Fill, jobs: &mut mpsc::Receiver<Job>) -> Option<Job> {
+    fn write_group(&mut self, first: Fill, reply: Reply, jobs: &mut mpsc::Receiver<Job>) -> Option<Job> {
         let shared = Arc::clone(&self.shared);
         let mut write = Write::new(&shared);
         let mut answers = Vec::new();
-        let mut fill = Some(first);
+        let mut one = Some((first, reply));
         let mut next = None;
-        while let Some(fill_one) = fill.take() {
+        while let Some((fill, reply)) = one.take() {
             let before = write.overlay.clone();
             write.changed.clear();
             write.is_shared = false;
-            let filled = catch_unwind(AssertUnwindSafe(|| fill_one(&mut write)));
+            let filled = catch_unwind(AssertUnwindSafe(|| reply.answer(|| fill(&mut write))));
             // After a panic the answer is dropped, which the caller sees as an error.
             let weight = write.overlay.weight();
             match filled.ok().flatten() {
@@ -294,7 +309,7 @@ impl Writer {
                 break;
             }
             match jobs.try_recv() {
-                Ok(Job::Write(another)) => fill = Some(another),
+                Ok(Job::Write(fill, reply)) => one = Some((fill, reply)),
                 Ok(other) => next = Some(other),
                 Err(_) => {}
             }

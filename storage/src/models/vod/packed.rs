@@ -7,6 +7,8 @@ use std::ops::ControlFlow;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::encoding::{self, Decoder};
+
 /// Size of a block before compression, in bytes.
 const BLOCK_BYTES: usize = 64 << 10;
 
@@ -32,7 +34,7 @@ impl<T: Serialize + DeserializeOwned> PackedList<T> {
     /// # Errors
     /// The list is full.
     pub fn push(&mut self, value: &T) -> io::Result<()> {
-        rmp_serde::encode::write_named(&mut self.open, value).map_err(io::Error::other)?;
+        encoding::encode(&mut self.open, value).map_err(io::Error::other)?;
         self.len += 1;
         if self.open.len() >= BLOCK_BYTES {
             let block = lz4_flex::compress_prepend_size(&self.open);
@@ -71,11 +73,12 @@ impl<T: Serialize + DeserializeOwned> PackedList<T> {
 }
 
 fn read_values<T: DeserializeOwned>(
-    mut bytes: &[u8],
+    bytes: &[u8],
     visit: &mut impl FnMut(T) -> ControlFlow<()>,
 ) -> io::Result<ControlFlow<()>> {
-    while !bytes.is_empty() {
-        let value = rmp_serde::decode::from_read(&mut bytes).map_err(io::Error::other)?;
+    let mut decoder = Decoder::new(bytes);
+    while !decoder.rest().is_empty() {
+        let value = T::deserialize(&mut decoder).map_err(io::Error::other)?;
         if visit(value).is_break() {
             return Ok(ControlFlow::Break(()));
         }
