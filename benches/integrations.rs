@@ -290,7 +290,7 @@ async fn note_stored(store: storage::Store, stored: Stored) {
             ChangeMessage::Closed => return,
         };
         let at = Instant::now();
-        let Some(ChangedIds::Few(ids)) = change.of(Delivery::COLLECTION) else { continue };
+        let Some(ChangedIds::Few(ids)) = change.ids(Delivery::COLLECTION) else { continue };
         let deliveries = store.collection::<Delivery>();
         let queued = ids.iter().filter_map(|id| deliveries.get(*id).ok()?);
         let new = queued.filter(|it| it.to == hung && it.n_attempts == 0);

@@ -105,7 +105,7 @@ pub(crate) async fn follow_cluster(app: Arc<App>) {
             tokio::select! {
                 message = changes.next() => match message {
                     ChangeMessage::Closed => return,
-                    ChangeMessage::Changed(it) if it.of(Plugin::COLLECTION).is_none() => {}
+                    ChangeMessage::Changed(it) if it.ids(Plugin::COLLECTION).is_none() => {}
                     ChangeMessage::Changed(_) | ChangeMessage::Lagged => break,
                 },
                 changed = status.changed() => match changed {

@@ -314,7 +314,7 @@ mod tests {
     /// A store with an account of two servers.
     async fn models() -> Models {
         let models = spawn_blocking(|| {
-            let models = Models::of(Store::temporary(storage::records::schema()).unwrap()).unwrap();
+            let models = Models::new(Store::temporary(storage::records::schema()).unwrap()).unwrap();
             let profile = AccountProfile::default_of(ProfileId(1), "Home", 1);
             let list = PlaylistLocation::Url(SourceUrl::new("http://a.example/list.m3u"));
             let further_addresses = vec![SourceUrl::new("http://b.example")];

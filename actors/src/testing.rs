@@ -366,7 +366,7 @@ pub(crate) fn models(lists: &[&[(&str, &str)]]) -> Models {
         let store = Store::temporary(storage::records::schema())?;
         storage::seed(&store)?;
         storage::store_catalogue(&store, catalogue)?;
-        Models::of(store)
+        Models::new(store)
     });
     made.join().expect("no panic").expect("a store")
 }

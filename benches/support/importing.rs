@@ -29,7 +29,7 @@ impl Importing {
         let profile = AccountProfile::default_of(ProfileId(2), "default", 0);
         let account = Account::new(ACCOUNT, "bench", list, profile, 0);
         store.write_blocking(move |write| write.put(&account)).expect("an account");
-        let models = Models::of(store).expect("models");
+        let models = Models::new(store).expect("models");
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let fetch = Fetch::new(FetchLimits::default()).expect("a client");
         println!("before: peak memory {:.0} MiB", peak_resident_bytes() as f64 / MIB);

@@ -106,10 +106,10 @@ impl RecordingRules {
                         ChangeMessage::Changed(change) => {
                             let matters =
                                 [GuideState::COLLECTION, RecordingRule::COLLECTION, Channel::COLLECTION];
-                            let touches = |all: &[&str]| all.iter().any(|it| change.of(it).is_some());
+                            let touches = |all: &[&str]| all.iter().any(|it| change.ids(it).is_some());
                             let has_other_rights = touches(&RIGHTS) && self::rights(&self.models) != rights;
                             let has_changed = touches(&matters) || has_other_rights;
-                            let has_ended = change.of(Recording::COLLECTION).is_some()
+                            let has_ended = change.ids(Recording::COLLECTION).is_some()
                                 && self::n_over(&self.models) != n_over;
                             if has_changed || has_ended {
                                 return;

@@ -74,7 +74,7 @@ impl LogLevel {
             }
             loop {
                 match changes.next().await {
-                    ChangeMessage::Changed(change) if change.of(CoreSetting::COLLECTION).is_none() => {}
+                    ChangeMessage::Changed(change) if change.ids(CoreSetting::COLLECTION).is_none() => {}
                     ChangeMessage::Changed(_) | ChangeMessage::Lagged => break,
                     ChangeMessage::Closed => return,
                 }

@@ -58,11 +58,11 @@ pub(super) fn restore(config: &Config, args: &RestoreArgs) -> anyhow::Result<Exi
     let manifest = archive.manifest().clone();
     let secret = match (passphrase(args.passphrase_stdin)?, &args.key_file) {
         (Some(passphrase), _) => BackupSecret::Passphrase(passphrase),
-        (None, Some(key_file)) => BackupSecret::of_key_file(key_file)?,
+        (None, Some(key_file)) => BackupSecret::from_key_file(key_file)?,
         (None, None) if manifest.key_kind() == KeyKind::Passphrase => {
             bail!("the back-up is encrypted under a passphrase; send it to --passphrase-stdin")
         }
-        (None, None) => BackupSecret::of_key_file(&folder.key()).context(
+        (None, None) => BackupSecret::from_key_file(&folder.key()).context(
             "the back-up restores only with the key file of its installation; name it with --key-file",
         )?,
     };

@@ -208,7 +208,7 @@ pub(super) fn execute(
         ControlRequest::ExportStrm { folder, username, has_nfo, public_url } => {
             let models = match models {
                 Some(models) => models.clone(),
-                None => Models::of(store.clone())?,
+                None => Models::new(store.clone())?,
             };
             let choices = ExportChoices { folder, username, has_nfo };
             let order = ExportOrder::new(&models, choices, public_url.as_ref())?;
@@ -235,7 +235,7 @@ fn back_up(
 ) -> anyhow::Result<ControlReply> {
     let secret = match passphrase {
         Some(passphrase) => BackupSecret::Passphrase(passphrase),
-        None => BackupSecret::of_key_file(&folder.key())?,
+        None => BackupSecret::from_key_file(&folder.key())?,
     };
     let uploads = uploaded_files(&Files::new(folder.root()))?;
     let mut file = File::options()

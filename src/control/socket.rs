@@ -247,7 +247,7 @@ mod tests {
             let data = DataFolder::new(folder.path());
             let opening = data.clone();
             let models =
-                spawn_blocking(move || Models::of(open_store(&opening).unwrap()).unwrap()).await.unwrap();
+                spawn_blocking(move || Models::new(open_store(&opening).unwrap()).unwrap()).await.unwrap();
             Self {
                 folder,
                 _socket: ControlSocket::open(&data, models, handover::requests().0, None).unwrap(),

@@ -158,8 +158,8 @@ impl Gateway {
 
         store.set_disk_timeout(config.limits.disk_timeout);
         let opened = runtimes.work.spawn_blocking(move || {
-            let models = Models::of(store)?;
-            let guide_files = GuideFiles::of_store(&models.store)?;
+            let models = Models::new(store)?;
+            let guide_files = GuideFiles::from_store(&models.store)?;
             Ok((models, guide_files))
         });
         let (models, guide_files) =

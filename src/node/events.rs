@@ -204,7 +204,7 @@ impl EventPasser {
 }
 
 fn is_about_events(change: &storage::Change) -> bool {
-    change.of(OutboxEvent::COLLECTION).is_some() || change.of(Delivery::COLLECTION).is_some()
+    change.ids(OutboxEvent::COLLECTION).is_some() || change.ids(Delivery::COLLECTION).is_some()
 }
 
 /// Reads what another node passes on. An edge node passes on events only: it never writes, has no accounts, and a delivery can

@@ -228,7 +228,7 @@ impl SharedFiles {
             match message {
                 Err(_) => return Some(false),
                 Ok(ChangeMessage::Closed) => return None,
-                Ok(ChangeMessage::Changed(it)) if NAMING.iter().all(|name| it.of(name).is_none()) => {}
+                Ok(ChangeMessage::Changed(it)) if NAMING.iter().all(|name| it.ids(name).is_none()) => {}
                 Ok(_) => break,
             }
         }

@@ -120,7 +120,7 @@ impl NodeTrust {
             }
             loop {
                 match changes.next().await {
-                    ChangeMessage::Changed(it) if it.of(SealedKeys::COLLECTION).is_none() => {}
+                    ChangeMessage::Changed(it) if it.ids(SealedKeys::COLLECTION).is_none() => {}
                     ChangeMessage::Changed(_) | ChangeMessage::Lagged => break,
                     ChangeMessage::Closed => return,
                 }
@@ -181,7 +181,7 @@ impl NodeTrust {
         while !self.is_removed(self.file.node) {
             loop {
                 match changes.next().await {
-                    ChangeMessage::Changed(it) if it.of(NodeCertificate::COLLECTION).is_none() => {}
+                    ChangeMessage::Changed(it) if it.ids(NodeCertificate::COLLECTION).is_none() => {}
                     ChangeMessage::Changed(_) | ChangeMessage::Lagged => break,
                     ChangeMessage::Closed => return pending().await,
                 }

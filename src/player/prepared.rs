@@ -352,7 +352,7 @@ mod tests {
 
     async fn models() -> Models {
         let models = tokio::task::spawn_blocking(|| {
-            Models::of(Store::temporary(storage::records::schema()).unwrap()).unwrap()
+            Models::new(Store::temporary(storage::records::schema()).unwrap()).unwrap()
         });
         models.await.unwrap()
     }

@@ -157,7 +157,7 @@ impl Access {
 fn may_end_access(change: &Change) -> bool {
     [User::COLLECTION, DeviceLogin::COLLECTION, ServerKeys::COLLECTION]
         .iter()
-        .any(|it| change.of(it).is_some())
+        .any(|it| change.ids(it).is_some())
 }
 
 #[cfg(test)]

@@ -261,7 +261,7 @@ async fn forward(app: &App, feeds: Feeds, sender: &broadcast::Sender<Arc<Notific
                 ChangeMessage::Changed(change) => {
                     frames::changed(&change).into_iter().for_each(send);
                     frames::notices_changed(&change).into_iter().for_each(send);
-                    if let Some(ids) = change.of(Recording::COLLECTION) {
+                    if let Some(ids) = change.ids(Recording::COLLECTION) {
                         known.changed(app, Some(ids)).into_iter().for_each(send);
                     }
                 }

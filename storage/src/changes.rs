@@ -19,13 +19,13 @@ pub struct Change {
 
 impl Change {
     /// Returns a change after which these collections have to be read again.
-    pub(crate) fn of_all(version: u64, collections: impl Iterator<Item = &'static str>) -> Self {
+    pub(crate) fn all(version: u64, collections: impl Iterator<Item = &'static str>) -> Self {
         let all = |collection| CollectionChange { collection, ids: ChangedIds::Many };
         Self { version, collections: collections.map(all).collect() }
     }
 
     /// Returns the changed ids of a collection, if the commit changed it.
-    pub fn of(&self, collection: &str) -> Option<&ChangedIds> {
+    pub fn ids(&self, collection: &str) -> Option<&ChangedIds> {
         self.collections.iter().find(|it| it.collection == collection).map(|it| &it.ids)
     }
 }

@@ -117,13 +117,13 @@ pub enum Error {
 impl Error {
     pub(crate) fn disk(what: &'static str, cause: impl fmt::Display) -> Self {
         let cause = cause.to_string();
-        let fault = Fault::of(&cause);
+        let fault = Fault::from_text(&cause);
         Self::Disk { what, fault, cause: fault.text().map_or(cause, str::to_owned) }
     }
 
     /// Returns true if the disk has no room for what was to be written.
     pub(crate) fn is_full(&self) -> bool {
-        StopReason::of(self).fault == Fault::Full
+        StopReason::new(self).fault == Fault::Full
     }
 
     /// Returns true if the operating system refused to read or write, which says nothing about the data.
@@ -151,7 +151,7 @@ pub enum Fault {
 impl Fault {
     /// Reads the code of the operating system from the text of an error. sled keeps only the text: as `os error 28`, or
     /// as `code: 28` after it was passed between threads.
-    fn of(cause: &str) -> Self {
+    fn from_text(cause: &str) -> Self {
         let code = ["os error ", "code: "].iter().find_map(|label| {
             let digits = cause.split_once(label)?.1;
             digits.split(|it: char| !it.is_ascii_digit()).next()?.parse::<i32>().ok()
@@ -191,7 +191,7 @@ pub struct StopReason {
 }
 
 impl StopReason {
-    pub(crate) fn of(error: &Error) -> Self {
+    pub(crate) fn new(error: &Error) -> Self {
         let fault = match error {
             Error::Disk { fault, .. } => *fault,
             Error::NoRoom { .. } => Fault::Full,
@@ -250,7 +250,7 @@ mod tests {
             ),
             (Error::disk("read", "Read corrupted data"), Fault::Other, "failed to read: Read corrupted data"),
         ] {
-            assert_eq!((StopReason::of(&error).fault, error.to_string().as_str()), (fault, text));
+            assert_eq!((StopReason::new(&error).fault, error.to_string().as_str()), (fault, text));
             assert_eq!(error.is_of_system(), fault != Fault::Other);
         }
     }

@@ -28,7 +28,7 @@ pub fn read_value(bytes: &[u8]) {
     if let Some(disk_key) = DiskKey::parse(bytes) {
         let value = Value::new(disk_key.encode(), 1, bytes.to_vec());
         assert_eq!(disk_key.encode(), bytes);
-        assert_eq!(Value::of_key(bytes, &value.encode()).expect("an encoded block can be decoded"), value);
+        assert_eq!(Value::decode_at(bytes, &value.encode()).expect("an encoded block can be decoded"), value);
     }
 }
 

@@ -37,6 +37,7 @@ pub mod testing;
 mod write;
 
 pub use self::changes::{Change, ChangeMessage, ChangedIds, Changes, CollectionChange};
+pub use self::engine::statistics::StoreStatistics;
 pub use self::error::{Error, Fault, Result, StopReason};
 pub use self::folders::create_folder;
 pub use self::models::stream_index::{NotReady, StreamIndex};
@@ -56,6 +57,6 @@ pub use self::record::{CollectionKind, Keys, RECORD_BYTES_MAX, Record, Schema, S
 pub use self::recovery::check::{CheckReport, check};
 pub use self::recovery::damage::{Damage, DamagedItem};
 pub use self::recovery::salvage::{SalvageReport, salvage};
-pub use self::store::{Store, StoreStatistics};
+pub use self::store::Store;
 pub use self::write::Write;
 pub use self::write::bulk::BulkWrite;

@@ -8,8 +8,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::encoding;
-use crate::engine::value::DiskKey;
-use crate::engine::vault::Vault;
 use crate::error::{Error, Result};
 
 /// Maximum length of a collection name, in bytes.
@@ -275,22 +273,6 @@ impl RecordType {
     }
 }
 
-impl RecordType {
-    /// Returns the encoded record in the payload of a value.
-    pub(crate) fn unseal(&self, vault: &Vault, disk_key: &DiskKey, payload: &[u8]) -> Result<Vec<u8>> {
-        match self.is_sealed {
-            true if self.is_plain(vault, disk_key, payload) => Ok(payload.to_vec()),
-            true => vault.unseal(&disk_key.stem(), payload),
-            false => Ok(payload.to_vec()),
-        }
-    }
-
-    /// Returns true if an earlier version wrote this record unencrypted.
-    pub(crate) fn is_plain(&self, vault: &Vault, disk_key: &DiskKey, payload: &[u8]) -> bool {
-        self.was_plain && vault.unseal(&disk_key.stem(), payload).is_err() && (self.read)(payload).is_ok()
-    }
-}
-
 /// The record types of a store. A collection on the disk that is not in the schema is an error.
 #[derive(Clone, Default)]
 pub struct Schema {
@@ -307,7 +289,12 @@ impl Schema {
     /// # Panics
     /// When two types have the same collection name, or a name is not 1 to 32 lower-case letters, digits or `_`.
     pub fn with<T: Record>(mut self) -> Self {
-        let name = T::COLLECTION;
+        self.add(RecordType::new::<T>());
+        self
+    }
+
+    fn add(&mut self, record_type: RecordType) {
+        let name = record_type.name;
         let is_plain = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'_';
         assert!(
             (1..=NAME_MAX).contains(&name.len()) && name.bytes().all(is_plain),
@@ -317,15 +304,18 @@ impl Schema {
             self.record_types.iter().all(|it| it.name != name),
             "two record types have the collection name {name}"
         );
-        self.record_types.push(RecordType::new::<T>());
-        self
+        self.record_types.push(record_type);
     }
 
     pub(crate) fn position(&self, name: &str) -> Option<usize> {
         self.record_types.iter().position(|it| it.name == name)
     }
 
-    pub(crate) fn number<T: Record>(&self) -> usize {
-        self.position(T::COLLECTION).expect("the schema of the store contains every record type in use")
+    /// Returns the position of a collection.
+    ///
+    /// # Panics
+    /// When it is not in the schema.
+    pub(crate) fn number(&self, collection: &str) -> usize {
+        self.position(collection).expect("the schema of the store contains every record type in use")
     }
 }

@@ -11,9 +11,10 @@ use tokio::time::Instant;
 
 use crate::changes::{Change, Changes};
 use crate::engine::commit_file::{CommitFile, CommitMark};
-use crate::engine::disk::{Disk, SLICE_WEIGHT_MAX};
+use crate::engine::disk::Disk;
 use crate::engine::folder::{database_folders, lock, remove_folder};
 use crate::engine::shared::Shared;
+use crate::engine::statistics::StoreStatistics;
 use crate::engine::vault::Vault;
 use crate::error::{Error, Result, StopReason};
 use crate::folders::create_folder;
@@ -39,41 +40,6 @@ const RELEASE_PAUSE: Duration = Duration::from_millis(5);
 pub struct Store {
     shared: Arc<Shared>,
     writer: WriterHandle,
-}
-
-/// Counters and sizes of a store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StoreStatistics {
-    /// The number of the last commit.
-    pub version: u64,
-    /// Number of slices written since the start.
-    pub n_slices: usize,
-    /// Weight of the heaviest slice; see [`StoreStatistics::SLICE_WEIGHT_MAX`].
-    pub slice_weight_max: usize,
-    /// Size of the records on the disk.
-    pub live_bytes: u64,
-    /// Size of the database on the disk. Several times `live_bytes` when the store should be compacted.
-    pub disk_bytes: u64,
-    /// Memory of the cached blocks.
-    pub cache_bytes: usize,
-    /// Number of damaged records and blocks that were set aside; see [`Store::set_aside`].
-    pub n_set_aside: usize,
-    /// Whether the database is being copied to a new one that contains the current records only.
-    pub is_compacting: bool,
-    /// Number of such copies since the store was opened.
-    pub n_compactions: u64,
-    /// Number of records and blocks that were read since the store was opened, also from the cache.
-    pub n_reads: u64,
-    /// Time since the last commit became durable, or since the store was opened.
-    pub last_commit_age: Duration,
-    /// Time for which the present operation of the disk has taken, if it hangs; zero otherwise.
-    pub hanging_for: Duration,
-}
-
-impl StoreStatistics {
-    /// Maximum weight of a slice: a hundred single records, or twenty blocks. Bounds how long readers and other writes
-    /// wait.
-    pub const SLICE_WEIGHT_MAX: usize = SLICE_WEIGHT_MAX;
 }
 
 impl Store {
@@ -192,18 +158,18 @@ impl Store {
     /// Begins to replace all records of one owner of a paged collection. Blocks. Refused if the disk has no room for as
     /// many bytes as the owner has now.
     pub fn bulk_write<T: Record>(&self, owner: u64) -> Result<BulkWrite<T>> {
-        self.bulk_write_of(owner, 0)
+        self.sized_bulk_write(owner, 0)
     }
 
     /// Does the same as [`Store::bulk_write`] for records that will take about this many bytes. Refused if the disk has no
     /// room for them.
-    pub fn bulk_write_of<T: Record>(&self, owner: u64, n_bytes: u64) -> Result<BulkWrite<T>> {
+    pub fn sized_bulk_write<T: Record>(&self, owner: u64, n_bytes: u64) -> Result<BulkWrite<T>> {
         BulkWrite::begin(self.writer.clone(), Arc::clone(&self.shared), owner, n_bytes)
     }
 
     /// Returns `n` ids that no record of the collection ever had. Blocks.
     pub(crate) fn reserve_ids<T: Record>(&self, n: u32) -> Result<std::ops::Range<u32>> {
-        let type_number = self.shared.schema.number::<T>();
+        let type_number = self.shared.schema.number(T::COLLECTION);
         let first = self.writer.request(|reply| Job::ReserveIds { type_number, n, reply })?;
         Ok(first..first.saturating_add(n))
     }

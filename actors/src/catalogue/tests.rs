@@ -173,7 +173,7 @@ impl Fixture {
         let models = tokio::task::spawn_blocking(move || {
             let store = Store::temporary(storage::records::schema()).unwrap();
             store.write_blocking(move |write| write.put(&own)).unwrap();
-            Models::of(store).unwrap()
+            Models::new(store).unwrap()
         });
         let models = models.await.unwrap();
         let stop = CancellationToken::new();

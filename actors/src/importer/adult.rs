@@ -123,7 +123,7 @@ mod tests {
             let _ = rustls::crypto::ring::default_provider().install_default();
             let folder = tempfile::tempdir().unwrap();
             let models = tokio::task::spawn_blocking(|| {
-                Models::of(Store::temporary(storage::records::schema()).unwrap()).unwrap()
+                Models::new(Store::temporary(storage::records::schema()).unwrap()).unwrap()
             });
             let (models, fetch) = (models.await.unwrap(), Fetch::new(FetchLimits::default()).unwrap());
             let fixture = Self { models, fetch, folder };

@@ -59,7 +59,7 @@ impl LastingIds {
         let mut ids = Self {
             account,
             identity: job.account.identity_in_force(),
-            lost: LostStreamIds::of(store, account)?,
+            lost: LostStreamIds::read(store, account)?,
             changes: StreamIdChanges::default(),
         };
         let recorded_by = job.models.refreshes.load().get(account.0).and_then(|it| it.ids_recorded_by);
@@ -139,7 +139,7 @@ pub(super) fn land(
     let mut bulk = match begun {
         Some(bulk) => bulk,
         None => {
-            let bulk = Box::new(store.bulk_write_of::<Stream>(owner, expected_bytes(list))?);
+            let bulk = Box::new(store.sized_bulk_write::<Stream>(owner, expected_bytes(list))?);
             if store.collection::<Stream>().fingerprint_of(owner) != fingerprint {
                 return Ok(Landing::Again(bulk));
             }

@@ -64,7 +64,7 @@ impl Turns {
                 change(&mut it);
                 store.write_blocking(move |write| write.put(&it)).unwrap();
             }
-            Models::of(store).unwrap()
+            Models::new(store).unwrap()
         });
         Self::with(models.await.unwrap()).await
     }
@@ -349,7 +349,7 @@ async fn a_node_that_takes_over_begins_within_30_s_with_what_is_due_two_at_a_tim
             store.write_blocking(move |write| write.put(&it)).unwrap();
         }
         follow_log(&store);
-        Models::of(store).unwrap()
+        Models::new(store).unwrap()
     });
     let turns = Turns::with(models.await.unwrap()).await;
     sleep(3 * HOUR + 7 * SECOND).await;

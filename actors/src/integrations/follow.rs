@@ -84,22 +84,22 @@ pub(super) async fn run(shared: Arc<IntegrationsState>) {
             }
             ChangeMessage::Closed => break,
         };
-        let has_plugins = change.of(Plugin::COLLECTION).is_some();
+        let has_plugins = change.ids(Plugin::COLLECTION).is_some();
         if has_plugins {
             read_plugins(&shared, running).await;
         }
-        if change.of(PluginSchedules::COLLECTION).is_some() {
+        if change.ids(PluginSchedules::COLLECTION).is_some() {
             shared.plugins.schedules().wake();
         }
-        if has_plugins || change.of(Integration::COLLECTION).is_some() {
+        if has_plugins || change.ids(Integration::COLLECTION).is_some() {
             sync_workers(&shared, running, &mut workers);
         }
-        if change.of(IntegrationState::COLLECTION).is_some() {
+        if change.ids(IntegrationState::COLLECTION).is_some() {
             running.queues.lock().values().for_each(|it| it.wake.notify_one());
             shared.touch();
         }
-        let has_deliveries = change.of(Delivery::COLLECTION).is_some();
-        if has_deliveries || change.of(DeliveryLogEntry::COLLECTION).is_some() {
+        let has_deliveries = change.ids(Delivery::COLLECTION).is_some();
+        if has_deliveries || change.ids(DeliveryLogEntry::COLLECTION).is_some() {
             read_change(&shared, change).await;
         }
         if has_deliveries {
@@ -182,12 +182,12 @@ async fn read_change(shared: &Arc<IntegrationsState>, change: Arc<Change>) {
     let all = shared.clone();
     let read = tokio::task::spawn_blocking(move || {
         let Some(running) = all.running.get() else { return Ok(()) };
-        match change.of(Delivery::COLLECTION) {
+        match change.ids(Delivery::COLLECTION) {
             Some(ChangedIds::Few(ids)) => running.read_some(ids)?,
             Some(ChangedIds::Many) => running.read_deliveries()?,
             None => {}
         }
-        match change.of(DeliveryLogEntry::COLLECTION) {
+        match change.ids(DeliveryLogEntry::COLLECTION) {
             Some(ChangedIds::Few(ids)) => running.read_entries(ids.iter().copied()),
             Some(ChangedIds::Many) => running.read_log(),
             None => Ok(()),

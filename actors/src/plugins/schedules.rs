@@ -239,7 +239,7 @@ mod tests {
     /// An enabled plugin with a schedule that is due every five minutes.
     async fn schedules() -> (Schedules, Models) {
         let models = tokio::task::spawn_blocking(|| {
-            let models = Models::of(Store::temporary(storage::records::schema()).unwrap()).unwrap();
+            let models = Models::new(Store::temporary(storage::records::schema()).unwrap()).unwrap();
             let plugin: Plugin = serde_json::from_value(json!({
                 "id": 1, "key": "demo", "is_enabled": true, "was_enabled": true, "granted": null,
                 "settings": {}, "version": "1", "installed_at": 0, "updated_at": 0,

@@ -107,7 +107,7 @@ impl RecorderState {
 pub(super) async fn any_changed(changes: &mut storage::Changes, collections: &[&str]) {
     loop {
         match changes.next().await {
-            ChangeMessage::Changed(change) if collections.iter().all(|it| change.of(it).is_none()) => {}
+            ChangeMessage::Changed(change) if collections.iter().all(|it| change.ids(it).is_none()) => {}
             ChangeMessage::Changed(_) | ChangeMessage::Lagged => return,
             ChangeMessage::Closed => std::future::pending().await,
         }

@@ -125,8 +125,8 @@ impl Round {
     const ALL: Round = Round { plans: true, settings: true, permissions: true };
 
     fn add(&mut self, change: &Change) {
-        self.plans |= OF_PLANS.iter().any(|it| change.of(it).is_some());
-        self.settings |= change.of(CoreSetting::COLLECTION).is_some();
+        self.plans |= OF_PLANS.iter().any(|it| change.ids(it).is_some());
+        self.settings |= change.ids(CoreSetting::COLLECTION).is_some();
         // A core setting decides whether channels marked as adult are visible without a user.
         let of_permissions = [
             User::COLLECTION,
@@ -136,7 +136,7 @@ impl Round {
             Title::COLLECTION,
             AccountCategory::COLLECTION,
         ];
-        self.permissions |= of_permissions.iter().any(|it| change.of(it).is_some());
+        self.permissions |= of_permissions.iter().any(|it| change.ids(it).is_some());
     }
 }
 

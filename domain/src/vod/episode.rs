@@ -101,9 +101,4 @@ impl Episode {
     pub fn is_stale(&self) -> bool {
         self.offers.iter().all(|it| it.last_seen.is_some())
     }
-
-    /// Returns the offers of an account.
-    pub fn offers_of(&self, account: AccountId) -> impl Iterator<Item = &EpisodeOffer> {
-        self.offers.iter().filter(move |it| it.account == account)
-    }
 }

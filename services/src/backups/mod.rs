@@ -335,7 +335,7 @@ impl Backups {
 
     /// Returns the secret of this installation. Blocks.
     pub fn own_key(&self) -> Result<BackupSecret, BackupError> {
-        BackupSecret::of_key_file(&self.0.folder.key())
+        BackupSecret::from_key_file(&self.0.folder.key())
     }
 }
 
@@ -344,7 +344,7 @@ impl Inner {
         self.ensure_room("make a back-up", 2 * self.models.store.statistics().live_bytes)?;
         let secret = match passphrase {
             Some(passphrase) => BackupSecret::Passphrase(passphrase),
-            None => BackupSecret::of_key_file(&self.folder.key())?,
+            None => BackupSecret::from_key_file(&self.folder.key())?,
         };
         let io = |source| BackupError::Io { what: "store the back-up", source };
         let uploads = uploaded_files(&self.files).map_err(io)?;

@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_run_stops_without_its_caller() {
-        let models = Models::of(Store::temporary(storage::records::schema()).unwrap()).unwrap();
+        let models = Models::new(Store::temporary(storage::records::schema()).unwrap()).unwrap();
         let channel = Arc::new(Channel::new(ChannelId(1), Uuid::nil(), "News", 0));
         let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(1).build().unwrap();
         runtime.block_on(async {

@@ -74,7 +74,7 @@ fn next_due((settings, zone): &Known, since: i64) -> Option<i64> {
 async fn settings_changed(changes: &mut Changes) -> bool {
     loop {
         match changes.next().await {
-            ChangeMessage::Changed(change) if change.of(CoreSetting::COLLECTION).is_none() => {}
+            ChangeMessage::Changed(change) if change.ids(CoreSetting::COLLECTION).is_none() => {}
             ChangeMessage::Changed(_) | ChangeMessage::Lagged => return true,
             ChangeMessage::Closed => return false,
         }

@@ -55,7 +55,7 @@ pub(super) fn run(config: &Config, new: &NewImport) -> anyhow::Result<ExitCode> 
             Ok::<_, AccountError>((account, is_new))
         })?
     };
-    let models = Models::of(store.clone())?;
+    let models = Models::new(store.clone())?;
     let imported = import_list(config, &models, account.id, new.confirm)
         .and_then(|imported| imported.map_err(|error| anyhow!("{source}: {error}")));
     if imported.is_err() && is_new {

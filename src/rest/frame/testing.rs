@@ -102,7 +102,7 @@ impl Rest {
         let models = tokio::task::spawn_blocking(|| {
             let store = Store::temporary(storage::records::schema())?;
             storage::seed(&store)?;
-            Models::of(store)
+            Models::new(store)
         });
         let models = models.await.unwrap().unwrap();
         let engine = Settings::default();

@@ -49,7 +49,7 @@ impl fmt::Debug for BackupSecret {
 
 impl BackupSecret {
     /// Reads the key file of an installation.
-    pub fn of_key_file(path: &Path) -> Result<Self, BackupError> {
+    pub fn from_key_file(path: &Path) -> Result<Self, BackupError> {
         let read = fs::read_to_string(path);
         let text = read.map_err(|error| {
             Error::Key(format!("failed to read the key file {}: {error}", path.display()))
@@ -72,8 +72,8 @@ impl ArchiveKeys {
         let salt: [u8; 16] = random()?;
         let master = match secret {
             BackupSecret::Passphrase(passphrase) => stretch(passphrase, &salt, MEMORY_KIB, PASSES, LANES)?,
-            BackupSecret::KeyFile(text) => of_key_text(text, &salt),
-            BackupSecret::DataKeys(keys) => of_data_key(keys.cluster.current().1, &salt),
+            BackupSecret::KeyFile(text) => key_from_text(text, &salt),
+            BackupSecret::DataKeys(keys) => key_from_data_key(keys.cluster.current().1, &salt),
         };
         let provider = match secret {
             BackupSecret::DataKeys(LogKeys { provider: Some(ring), .. }) => Some(ring.current()),
@@ -94,7 +94,7 @@ impl ArchiveKeys {
                 KeyInfo::DataKeys { salt, cluster: keys.cluster.generation(), provider, check }
             }
         };
-        Ok((info, Self { provider: provider_vault, ..Self::of(&master) }))
+        Ok((info, Self { provider: provider_vault, ..Self::from_master(&master) }))
     }
 
     /// Derives the keys of an existing archive, unless the secret is not that of the archive.
@@ -112,7 +112,7 @@ impl ArchiveKeys {
                     Error::Key(format!("this node does not have generation {generation} of the data key"))
                 };
                 let key = keys.cluster.key(*cluster).ok_or_else(|| missing(cluster))?;
-                let master = of_data_key(key, &salt);
+                let master = key_from_data_key(key, &salt);
                 if check_value(&master) != *check {
                     return Err(Error::Key("the data key is not that of the snapshot".to_owned()).into());
                 }
@@ -120,7 +120,7 @@ impl ArchiveKeys {
                     let key = ring.key(*provider).ok_or_else(|| missing(provider));
                     key.map(|key| provider_vault(key, &salt))
                 });
-                Ok(Self { provider: provider.transpose()?, ..Self::of(&master) })
+                Ok(Self { provider: provider.transpose()?, ..Self::from_master(&master) })
             }
             (KeyInfo::DataKeys { .. }, _) => Err(BackupError::IsSnapshot),
             (_, BackupSecret::DataKeys(_)) => Err(BackupError::NotASnapshot),
@@ -135,18 +135,20 @@ impl ArchiveKeys {
                 }
                 let master = stretch(passphrase, &salt_of(salt)?, *memory_kib, *passes, *lanes)?;
                 (check_value(&master) == *check)
-                    .then(|| Self::of(&master))
+                    .then(|| Self::from_master(&master))
                     .ok_or(BackupError::WrongPassphrase)
             }
             (KeyInfo::KeyFile { salt, check }, BackupSecret::KeyFile(text)) => {
-                let master = of_key_text(text, &salt_of(salt)?);
-                (check_value(&master) == *check).then(|| Self::of(&master)).ok_or(BackupError::WrongKeyFile)
+                let master = key_from_text(text, &salt_of(salt)?);
+                (check_value(&master) == *check)
+                    .then(|| Self::from_master(&master))
+                    .ok_or(BackupError::WrongKeyFile)
             }
         }
     }
 
-    fn of(master: &[u8; 32]) -> Self {
-        let vault = Vault::of(&subkey(master, b"encryption"));
+    fn from_master(master: &[u8; 32]) -> Self {
+        let vault = Vault::new(&subkey(master, b"encryption"));
         Self { vault, provider: None, authentication: subkey(master, b"authentication") }
     }
 
@@ -171,7 +173,7 @@ fn check_value(master: &[u8; 32]) -> String {
     HEXLOWER.encode(&subkey(master, b"check"))[..CHECK_DIGITS].to_owned()
 }
 
-fn of_data_key(key: &DataKey, salt: &[u8]) -> [u8; 32] {
+fn key_from_data_key(key: &DataKey, salt: &[u8]) -> [u8; 32] {
     let mut mac = mac_of(&key.0);
     mac.update(b"headwater snapshot ");
     mac.update(salt);
@@ -179,10 +181,10 @@ fn of_data_key(key: &DataKey, salt: &[u8]) -> [u8; 32] {
 }
 
 fn provider_vault(key: &DataKey, salt: &[u8]) -> Vault {
-    Vault::of(&subkey(&of_data_key(key, salt), b"provider encryption"))
+    Vault::new(&subkey(&key_from_data_key(key, salt), b"provider encryption"))
 }
 
-fn of_key_text(text: &Secret, salt: &[u8]) -> [u8; 32] {
+fn key_from_text(text: &Secret, salt: &[u8]) -> [u8; 32] {
     // An editor or a form may have added a line break.
     let mut mac = mac_of(text.expose().trim().as_bytes());
     mac.update(b"headwater back-up of a key file ");

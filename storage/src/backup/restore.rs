@@ -61,7 +61,7 @@ impl UnlockedArchive {
         members.advance()?;
         let mut counts = BTreeMap::new();
         while let Some(member) = &members.next {
-            match MemberKind::of(&member.name) {
+            match MemberKind::from_name(&member.name) {
                 MemberKind::Manifest => members.advance()?,
                 // This node does not have the key, and needs no record of it.
                 MemberKind::Collection(_) if member.is_foreign => members.advance()?,
@@ -169,7 +169,7 @@ enum MemberKind {
 }
 
 impl MemberKind {
-    fn of(name: &str) -> Self {
+    fn from_name(name: &str) -> Self {
         match name.split('/').collect::<Vec<_>>()[..] {
             [MANIFEST] => Self::Manifest,
             [SUMS] => Self::Sums,

@@ -6,12 +6,11 @@ use rmp::encode;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 /// Converts a value of JSON. [`Decoder::new_json`](super::Decoder::new_json) reads the result.
-pub(crate) fn from_json(text: &[u8]) -> serde_json::Result<Vec<u8>> {
+pub(crate) fn from_json(text: &[u8]) -> Result<Vec<u8>, rmp_serde::decode::Error> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut json = serde_json::Deserializer::from_slice(text);
-    Writer(&mut bytes).deserialize(&mut json)?;
-    json.end()?;
-    Ok(bytes)
+    let read = Writer(&mut bytes).deserialize(&mut json).and_then(|()| json.end());
+    read.map(|()| bytes).map_err(Error::custom)
 }
 
 /// Appends a value.

@@ -24,6 +24,5 @@ pub(crate) fn decode<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, rm
 
 /// Decodes a value in JSON.
 pub(crate) fn decode_json<T: DeserializeOwned>(text: &[u8]) -> Result<T, rmp_serde::decode::Error> {
-    let bytes = from_json(text).map_err(|cause| rmp_serde::decode::Error::Syntax(cause.to_string()))?;
-    T::deserialize(&mut Decoder::new_json(&bytes))
+    T::deserialize(&mut Decoder::new_json(&from_json(text)?))
 }

@@ -16,6 +16,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::encoding;
 use crate::engine::folder::sync_parent;
 use crate::error::{Error, Result};
 
@@ -181,10 +182,10 @@ fn parse(bytes: &[u8]) -> Option<(u64, CommitMark)> {
         *magic == MAGIC && crc32fast::hash(&checked[..8 + 4 + body.len()]) == u32::from_be_bytes(*checksum);
     // A mark of a later format may have another shape; it is only refused.
     let later = || {
-        let head = rmp_serde::from_slice::<MarkHead>(body).ok()?;
+        let head = encoding::decode::<MarkHead>(body).ok()?;
         Some(CommitMark { program: head.program, ..CommitMark::first(head.format) })
     };
-    let mark = is_whole.then(|| rmp_serde::from_slice(body).ok().or_else(later))??;
+    let mark = is_whole.then(|| encoding::decode(body).ok().or_else(later))??;
     Some((u64::from_be_bytes(*serial), mark))
 }
 

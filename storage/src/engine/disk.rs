@@ -253,7 +253,7 @@ impl Disk {
                 if let Some(joined) = self.joined(key, &bytes)? {
                     return Ok(Some(joined));
                 }
-                // A commit that replaces the value between two of its pieces is no damage.
+                // A commit that replaces the value between two of its pieces is not damage.
                 value = self.db.get(key)?;
                 if value.as_ref() == Some(&bytes) {
                     return Ok(Some(bytes.to_vec()));

@@ -14,5 +14,6 @@ pub(crate) mod shared;
 pub(crate) mod slice_writer;
 pub(crate) mod space;
 pub(crate) mod state;
+pub(crate) mod statistics;
 pub(crate) mod value;
 pub(crate) mod vault;

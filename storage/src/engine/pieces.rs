@@ -61,7 +61,7 @@ pub(crate) fn is_head(bytes: &[u8]) -> bool {
     bytes.len() <= 128 && bytes.get(13).is_some_and(|flags| flags & 2 == 2)
 }
 
-/// Joins the pieces of a value. Returns `None` if this is no head, or if pieces are missing or damaged.
+/// Joins the pieces of a value. Returns `None` if this is not a head, or if pieces are missing or damaged.
 pub(crate) fn join<E>(
     key: &[u8],
     bytes: &[u8],
@@ -93,8 +93,10 @@ mod tests {
     }
 
     fn joined(key: &[u8], head: &[u8], pieces: &BTreeMap<Vec<u8>, Vec<u8>>) -> Option<Vec<u8>> {
-        join(key, head, |piece| Ok::<_, ()>(pieces.get(piece).and_then(|it| Value::of_key(piece, it).ok())))
-            .unwrap()
+        join(key, head, |piece| {
+            Ok::<_, ()>(pieces.get(piece).and_then(|it| Value::decode_at(piece, it).ok()))
+        })
+        .unwrap()
     }
 
     #[test]
@@ -125,7 +127,7 @@ mod tests {
         assert_eq!(joined(&key, &head, &pieces), None);
         pieces.insert(second, intact);
         assert_eq!(joined(&key, &head, &pieces), Some(bytes));
-        let error = Value::of_key(&key, &head).unwrap_err();
+        let error = Value::decode_at(&key, &head).unwrap_err();
         assert!(error.to_string().contains("piece"), "{error}");
     }
 }

@@ -17,12 +17,12 @@ use crate::engine::disk::Disk;
 use crate::engine::disk_watch::DiskWatch;
 use crate::engine::kept_values::KeptValues;
 use crate::engine::state::{State, record_counts, value_sums};
+use crate::engine::statistics::StoreStatistics;
 use crate::engine::value::{DiskKey, Location, Value};
 use crate::engine::vault::Vault;
 use crate::error::{Error, Result, StopReason};
 use crate::log::LogStatus;
 use crate::record::{RecordType, Schema};
-use crate::store::StoreStatistics;
 
 pub(crate) struct Shared {
     pub(crate) folder: PathBuf,
@@ -119,7 +119,7 @@ impl Shared {
     fn read(&self, type_number: usize, disk_key: &DiskKey) -> Result<Option<Vec<u8>>> {
         let key = disk_key.encode();
         let Some(bytes) = self.disk()?.get(&key)? else { return Ok(None) };
-        let value = Value::of_key(&key, &bytes)?;
+        let value = Value::decode_at(&key, &bytes)?;
         self.unseal(type_number, disk_key, &value).map(Some)
     }
 

@@ -16,7 +16,7 @@ pub(crate) struct Pairs {
 }
 
 impl Pairs {
-    pub(crate) fn of(mut pairs: Vec<(u32, u32)>) -> Self {
+    pub(crate) fn new(mut pairs: Vec<(u32, u32)>) -> Self {
         pairs.sort_unstable();
         pairs.dedup();
         pairs.shrink_to_fit();

@@ -244,7 +244,7 @@ impl Value {
     }
 
     /// Decodes the value stored under a key. An intact value under another key is damage too.
-    pub(crate) fn of_key(key: &[u8], bytes: &[u8]) -> Result<Self> {
+    pub(crate) fn decode_at(key: &[u8], bytes: &[u8]) -> Result<Self> {
         let value = Self::decode(bytes)?;
         if value.key != key {
             return Err(Error::DamagedRecord("stored under the wrong key".to_owned()));
@@ -331,7 +331,7 @@ mod tests {
     fn every_flipped_bit_and_every_truncation_of_a_value_is_detected() {
         let value = Value::new(disk_keys()[5].encode(), 12, b"some record".to_vec());
         let bytes = value.encode();
-        assert_eq!(Value::of_key(&value.key, &bytes).unwrap(), value);
+        assert_eq!(Value::decode_at(&value.key, &bytes).unwrap(), value);
         for length in 0..bytes.len() {
             assert!(Value::decode(&bytes[..length]).is_err(), "cut to {length}");
         }
@@ -340,6 +340,6 @@ mod tests {
             flipped[bit / 8] ^= 1 << (bit % 8);
             assert!(Value::decode(&flipped).is_err(), "bit {bit}");
         }
-        assert!(Value::of_key(&disk_keys()[6].encode(), &bytes).is_err());
+        assert!(Value::decode_at(&disk_keys()[6].encode(), &bytes).is_err());
     }
 }

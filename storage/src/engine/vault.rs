@@ -10,7 +10,9 @@ use chacha20poly1305::{KeyInit, XChaCha20Poly1305, XNonce};
 use data_encoding::HEXLOWER;
 
 use crate::engine::folder::sync_parent;
+use crate::engine::value::DiskKey;
 use crate::error::{Error, Result};
+use crate::record::RecordType;
 
 const NONCE: usize = 24;
 /// First line of a key file.
@@ -46,11 +48,11 @@ impl Vault {
 
     /// Creates a key that is never written to the disk, for temporary stores.
     pub(crate) fn ephemeral() -> Result<Self> {
-        Ok(Self::of(&random::<32>()?))
+        Ok(Self::new(&random::<32>()?))
     }
 
     /// Encrypts with this key.
-    pub(crate) fn of(key: &[u8; 32]) -> Self {
+    pub(crate) fn new(key: &[u8; 32]) -> Self {
         Self { cipher: XChaCha20Poly1305::new(key.into()) }
     }
 
@@ -70,7 +72,7 @@ impl Vault {
         write().map_err(|error| {
             Error::Key(format!("failed to write the key file {}: {error}", path.display()))
         })?;
-        Ok(Self::of(&key))
+        Ok(Self::new(&key))
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -82,7 +84,7 @@ impl Vault {
         for (byte, pair) in key.iter_mut().zip(digits.chunks(2)) {
             *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
         }
-        Some(Self::of(&key))
+        Some(Self::new(&key))
     }
 
     /// Returns nonce and ciphertext. The associated data is authenticated but not encrypted.
@@ -102,6 +104,22 @@ impl Vault {
         self.cipher
             .decrypt(XNonce::from_slice(nonce), Payload { msg: sealed, aad: associated })
             .map_err(|_| refused())
+    }
+}
+
+impl RecordType {
+    /// Returns the encoded record in the payload of a value.
+    pub(crate) fn unseal(&self, vault: &Vault, disk_key: &DiskKey, payload: &[u8]) -> Result<Vec<u8>> {
+        match self.is_sealed {
+            true if self.is_plain(vault, disk_key, payload) => Ok(payload.to_vec()),
+            true => vault.unseal(&disk_key.stem(), payload),
+            false => Ok(payload.to_vec()),
+        }
+    }
+
+    /// Returns true if an earlier version wrote this record unencrypted.
+    pub(crate) fn is_plain(&self, vault: &Vault, disk_key: &DiskKey, payload: &[u8]) -> bool {
+        self.was_plain && vault.unseal(&disk_key.stem(), payload).is_err() && (self.read)(payload).is_ok()
     }
 }
 

@@ -100,12 +100,6 @@ impl GuideFile {
         self.tables.channels.iter().map(|it| GuideChannelId(it.id))
     }
 
-    /// Returns the number of programmes of a guide channel.
-    pub fn n_programmes_of(&self, channel: GuideChannelId) -> u64 {
-        let (from, until) = self.numbers_of(channel);
-        u64::from(until - from)
-    }
-
     /// Returns the start of the first programme of a guide channel and the end of the last one, in Unix seconds.
     pub fn span(&self, channel: GuideChannelId) -> Option<(i64, i64)> {
         let cells = self.cells_of(channel);

@@ -42,7 +42,7 @@ struct Present {
 impl GuideFiles {
     /// Opens the files that belong to a store, in the folder `guides` beside it, and takes those into use that its states
     /// name. Those of a temporary store are temporary. Blocks.
-    pub fn of_store(store: &Store) -> Result<Self> {
+    pub fn from_store(store: &Store) -> Result<Self> {
         let Some(folder) = store.lasting_folder() else { return Self::temporary() };
         let files = Self::open(&folder.with_file_name(FOLDER))?;
         let states = store.collection::<GuideState>().all()?;
@@ -61,7 +61,7 @@ impl GuideFiles {
             Err(error) if error.is_full() => tracing::warn!("{error}"),
             created => created?,
         }
-        Ok(Self::of(folder.to_owned(), false))
+        Ok(Self::new(folder.to_owned(), false))
     }
 
     /// Creates a folder that is removed with the last clone.
@@ -69,7 +69,7 @@ impl GuideFiles {
         let n = getrandom::u64().map_err(|error| Error::disk("get random bytes from the system", error))?;
         let path = std::env::temp_dir().join(format!("headwater-guides-{}-{n:016x}", std::process::id()));
         create_folder(&path)?;
-        Ok(Self::of(path, true))
+        Ok(Self::new(path, true))
     }
 
     /// Returns a new file without a name in the folder, for a download for example. It disappears when it is closed.
@@ -84,7 +84,7 @@ impl GuideFiles {
         self.0.path.clone()
     }
 
-    fn of(path: PathBuf, is_temporary: bool) -> Self {
+    fn new(path: PathBuf, is_temporary: bool) -> Self {
         Self(Arc::new(Folder { path, sources: RwLock::default(), is_temporary }))
     }
 

@@ -38,8 +38,9 @@ pub use self::cell::{GuideCell, ProgrammeRef};
 pub use self::file::{GuideCells, GuideFile};
 pub use self::files::{FOLDER as GUIDES_FOLDER, GuideFiles};
 pub use self::query::{Found, GuideField, GuideQuery, QUERY_WORDS_MAX, SearchLimits, TextQuery, TextTest};
+pub use self::tables::PROGRAMMES_MAX;
 pub use self::writer::parse_file_name;
-pub use self::writer::{FinishedGuide, GuideWriter, PROGRAMME_BYTES_MAX, PROGRAMMES_MAX};
+pub use self::writer::{FinishedGuide, GuideWriter, PROGRAMME_BYTES_MAX};
 
 #[cfg(feature = "fuzzing")]
 pub(crate) use self::{cell::decode as decode_cell, lookup::read_entries, tables::GuideTables};

@@ -81,7 +81,7 @@ impl Runs {
             self.spill(folder)?;
         }
         let Some(scratch) = self.scratch else { return Ok(Merge::default()) };
-        Merge::of(self.parts.iter().map(|it| scratch.read(*it)))
+        Merge::new(self.parts.iter().map(|it| scratch.read(*it)))
     }
 }
 
@@ -105,7 +105,7 @@ struct PartCursor {
 impl Merge {
     const HEAD_BYTES: usize = 16;
 
-    fn of(inputs: impl Iterator<Item = BufReader<PartReader>>) -> Result<Self> {
+    fn new(inputs: impl Iterator<Item = BufReader<PartReader>>) -> Result<Self> {
         let mut merge = Self::default();
         for (at, input) in inputs.enumerate() {
             merge.parts.push(PartCursor { input, stop: 0, text: Vec::new() });

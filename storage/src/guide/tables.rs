@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::bytes::ByteReader;
-use super::writer::PROGRAMMES_MAX;
 
 /// The first bytes of a guide file, and of its footer. The last one is the version of the format.
 pub(super) const MAGIC: [u8; 8] = *b"HWGUIDE\x01";
+/// Maximum number of programmes of a file.
+pub const PROGRAMMES_MAX: u32 = 1 << 25;
 /// Programmes in a block of times.
 pub(super) const TIMES_PER_BLOCK: u32 = 8192;
 /// Bytes of a programme in a block of times: start and stop.

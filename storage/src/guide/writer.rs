@@ -13,12 +13,10 @@ use super::file::GuideFile;
 use super::index_builder::IndexBuilder;
 use super::output::{Output, check_room};
 use super::runs::{Runs, SortKey};
-use super::tables::{CellEntry, ChannelEntry, Footer, GuideTables, MAGIC, TIMES_PER_BLOCK};
+use super::tables::{CellEntry, ChannelEntry, Footer, GuideTables, MAGIC, PROGRAMMES_MAX, TIMES_PER_BLOCK};
 use super::{seconds_of, unix_of};
 use crate::error::{Error, Result};
 
-/// Maximum number of programmes of a file.
-pub const PROGRAMMES_MAX: u32 = 1 << 25;
 /// Maximum size of the inside of a programme, in bytes.
 pub const PROGRAMME_BYTES_MAX: usize = 512 * 1024;
 /// A programme without an end ends with the start of the next one, if that is not later than this. In seconds.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::entry::LogEntry;
 use super::keys::LogKeys;
 use super::operations::{Operation, OperationReader};
-use super::writing::Applied;
+use super::position::Applied;
 use crate::engine::state::Partition;
 use crate::error::{Error, Result};
 use crate::record::{CollectionKind, RecordFacts, RecordType, Sharing};

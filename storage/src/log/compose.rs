@@ -67,7 +67,7 @@ impl<'a> Composer<'a> {
             EntryHeader { kind, log: self.tail.log, sequence, run: self.run, previous: self.tail.hash };
         let entry = LogEntry::seal(header, &self.parts, self.keys)?.encode();
         (self.append)(self.tail.sequence, &entry)?;
-        self.tail = LogPosition { sequence, hash: EntryHash::of(&entry), ..self.tail };
+        self.tail = LogPosition { sequence, hash: EntryHash::new(&entry), ..self.tail };
         self.parts = Parts::default();
         Ok(())
     }

@@ -90,7 +90,7 @@ fn vault(own: &StaticSecret, other: &[u8; 32], one_time: &[u8; 32], node: &[u8; 
     mac.update(b"headwater data keys of a node ");
     mac.update(one_time);
     mac.update(node);
-    Some(Vault::of(&mac.finalize().into_bytes().into()))
+    Some(Vault::new(&mac.finalize().into_bytes().into()))
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ impl FileSealer {
         let name = data_encoding::HEXLOWER.encode(&mac.finalize().into_bytes());
         let mut header = [FORMAT, kind, 0, 0, 0, 0];
         header[2..].copy_from_slice(&generation.to_be_bytes());
-        Ok(Self(FileCipher { vault: Vault::of(&key.0), header, name, n_chunks: 0 }))
+        Ok(Self(FileCipher { vault: Vault::new(&key.0), header, name, n_chunks: 0 }))
     }
 
     /// Returns the name of the file.
@@ -90,7 +90,7 @@ impl FileOpener {
         let key = ring(keys, kind)?.key(generation).ok_or_else(|| {
             Error::Key(format!("this node does not have generation {generation} of the data key"))
         })?;
-        Ok(Self(FileCipher { vault: Vault::of(&key.0), header, name: name.to_owned(), n_chunks: 0 }))
+        Ok(Self(FileCipher { vault: Vault::new(&key.0), header, name: name.to_owned(), n_chunks: 0 }))
     }
 
     /// Decrypts the next chunk. One of [`SEALED_CHUNK_BYTES`] is not the last; a shorter one is.

@@ -9,8 +9,8 @@ use super::apply::CommitReader;
 use super::compose::SLICES_MAX;
 use super::entry::{EntryKind, LogEntry, log_of};
 use super::keys::LogKeys;
-use super::position::{EntryHash, LogPosition};
-use super::writing::{Applied, LogLink};
+use super::link::LogLink;
+use super::position::{Applied, EntryHash, LogPosition};
 use super::{CommitLog, LogRead, LogRole, LogStatus};
 use crate::error::{Error, Result};
 use crate::store::Store;
@@ -215,7 +215,7 @@ impl Store {
             )));
         }
         match link.log.read(position.sequence).map_err(Error::LogUnreachable)? {
-            LogRead::Entry(bytes) if !position.is_beginning() && EntryHash::of(&bytes) != position.hash => {
+            LogRead::Entry(bytes) if !position.is_beginning() && EntryHash::new(&bytes) != position.hash => {
                 let sequence = position.sequence;
                 Err(self
                     .make_read_only(format!("entry {sequence} of the log is not the one that this node has")))
@@ -245,7 +245,7 @@ impl Store {
             Err(Error::LogBroken(what)) => return Err(broken(&format!("is damaged: {what}"))),
             Err(error) => return Err(error),
         };
-        let after = LogPosition { sequence, hash: EntryHash::of(bytes), ..before };
+        let after = LogPosition { sequence, hash: EntryHash::new(bytes), ..before };
         reading.tail = after;
         let begun = reading.run.filter(|it| it.sequence + 1 == entry.header.run);
         let is_first = entry.header.run == sequence;
@@ -288,7 +288,7 @@ impl Store {
                     return Err(Error::LogBroken(format!("entry {sequence} has changed")));
                 }
                 commit.add(&entry, &link.keys)?;
-                tail = LogPosition { sequence, hash: EntryHash::of(&bytes), ..tail };
+                tail = LogPosition { sequence, hash: EntryHash::new(&bytes), ..tail };
             }
             if !last.follows(&tail) {
                 return Err(Error::LogBroken("its slices have changed".to_owned()));

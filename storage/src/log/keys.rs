@@ -105,7 +105,7 @@ impl KeyRing {
 
     /// Encrypts with the newest generation, which is returned.
     pub(crate) fn seal(&self, associated: &[u8], bytes: &[u8]) -> Result<Vec<u8>> {
-        Vault::of(&self.current().1.0).seal(associated, bytes)
+        Vault::new(&self.current().1.0).seal(associated, bytes)
     }
 
     pub(crate) fn unseal(&self, generation: u32, associated: &[u8], bytes: &[u8]) -> Result<Vec<u8>> {
@@ -113,7 +113,7 @@ impl KeyRing {
             Error::Key(format!("this node does not have generation {generation} of the data key"))
         })?;
         let wrong = |_| Error::LogBroken(format!("generation {generation} of the data key does not fit"));
-        Vault::of(&key.0).unseal(associated, bytes).map_err(wrong)
+        Vault::new(&key.0).unseal(associated, bytes).map_err(wrong)
     }
 }
 

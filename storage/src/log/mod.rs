@@ -22,8 +22,8 @@
 //!
 //! Without a log nothing of this happens, and the files of a store do not change.
 //!
-//! Reading order: `position`, `keys`, `operations`, `entry`, `compose` (from a write to entries), `writing` (appending),
-//! `following` (catching up), `apply` (from entries to a write), `snapshot`, `envelope` (data keys for
+//! Reading order: `position`, `keys`, `link`, `operations`, `entry`, `compose` (from a write to entries), `writing`
+//! (appending), `following` (catching up), `apply` (from entries to a write), `snapshot`, `envelope` (data keys for
 //! a node that joins), `files` (the encryption of files that nodes share).
 
 mod apply;
@@ -33,6 +33,7 @@ mod envelope;
 mod files;
 mod following;
 mod keys;
+mod link;
 mod operations;
 mod position;
 mod snapshot;
@@ -48,14 +49,14 @@ pub(crate) use self::entry::{LogEntry, inflate};
 pub use self::envelope::{SealingKey, seal_keys};
 pub use self::files::{FILE_CHUNK_BYTES, FILE_HEADER_BYTES, FileOpener, FileSealer, SEALED_CHUNK_BYTES};
 pub use self::keys::{DataKey, KeyRing, LogKeys};
+pub(crate) use self::link::LogWriter;
 #[cfg(feature = "fuzzing")]
 pub(crate) use self::operations::{OperationReader, encode as encode_operation};
-pub(crate) use self::position::POSITION_ID;
+pub(crate) use self::position::{Applied, POSITION_ID};
 pub use self::position::{EntryHash, LogPosition};
 pub use self::snapshot::{
     copy_local_records, copy_records, create_snapshot, restore_snapshot, verify_snapshot,
 };
-pub(crate) use self::writing::{Applied, LogWriter};
 
 /// A sequence of entries that all nodes share.
 ///

@@ -16,12 +16,12 @@ pub struct EntryHash(pub(crate) [u8; 32]);
 
 impl EntryHash {
     /// Returns the hash of an encoded entry.
-    pub(crate) fn of(entry: &[u8]) -> Self {
+    pub(crate) fn new(entry: &[u8]) -> Self {
         Self(Sha256::digest(entry).into())
     }
 
     /// Returns the hash that the first entry of a log contains.
-    fn of_beginning(log: Uuid, sequence: u64) -> Self {
+    fn before_first(log: Uuid, sequence: u64) -> Self {
         let hash = Sha256::new().chain_update(b"headwater log ").chain_update(log.as_bytes());
         Self(hash.chain_update(sequence.to_be_bytes()).finalize().into())
     }
@@ -68,13 +68,20 @@ pub struct LogPosition {
 impl LogPosition {
     /// Returns the position before the first entry of a log that begins after this sequence.
     pub fn beginning(log: Uuid, sequence: u64) -> Self {
-        Self { log, sequence, hash: EntryHash::of_beginning(log, sequence) }
+        Self { log, sequence, hash: EntryHash::before_first(log, sequence) }
     }
 
     /// Returns whether no entry of the log was applied yet.
     pub fn is_beginning(&self) -> bool {
-        self.hash == EntryHash::of_beginning(self.log, self.sequence)
+        self.hash == EntryHash::before_first(self.log, self.sequence)
     }
+}
+
+/// A commit of the log that a write applies.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Applied {
+    pub(crate) before: LogPosition,
+    pub(crate) after: LogPosition,
 }
 
 impl Record for LogPosition {

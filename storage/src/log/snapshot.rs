@@ -35,7 +35,7 @@ pub fn create_snapshot(
 /// Verifies each byte of a snapshot, without restoring it. Returns the position in the log that it stands at. Blocks.
 ///
 /// # Errors
-/// If the file is no complete and unchanged snapshot under these keys, or if a later version made it.
+/// If the file is not a complete and unchanged snapshot under these keys, or if a later version made it.
 pub fn verify_snapshot(path: &Path, keys: &LogKeys) -> Result<LogPosition, BackupError> {
     let archive = Archive::open_any(path)?.unlock(&BackupSecret::DataKeys(keys.clone()))?;
     archive.manifest().log.ok_or(BackupError::NotASnapshot)
@@ -45,7 +45,7 @@ pub fn verify_snapshot(path: &Path, keys: &LogKeys) -> Result<LogPosition, Backu
 /// nodes have. Returns the position of the store. Blocks.
 ///
 /// # Errors
-/// If the file is no complete and unchanged snapshot under these keys, if a later version made it, if the folder contains
+/// If the file is not a complete and unchanged snapshot under these keys, if a later version made it, if the folder contains
 /// a store, or if the disk fails. The folder is removed then.
 pub fn restore_snapshot(
     path: &Path,

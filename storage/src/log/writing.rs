@@ -1,10 +1,8 @@
 //! The writer thread's side of the log.
 
-use std::sync::Arc;
-
 use super::compose::{Composer, compose, is_shared};
-use super::keys::LogKeys;
-use super::position::{LogPosition, POSITION_ID};
+use super::link::LogWriter;
+use super::position::{Applied, LogPosition, POSITION_ID};
 use super::{Append, CommitLog, LogRead, LogRole, LogStatus};
 use crate::error::{Error, Result};
 use crate::record::{Record, Sharing, decode, encode};
@@ -13,29 +11,6 @@ use crate::write::writer::Writer;
 
 /// Attempts to append one entry while the outcome stays unknown.
 const APPEND_TRIES: u32 = 3;
-
-/// The log of a store, and what the store does with it. Exists while the store has a position in a log.
-pub(crate) struct LogWriter {
-    /// `None` until the log is attached.
-    pub(crate) link: Option<LogLink>,
-    pub(crate) role: LogRole,
-    /// The last entry, if this node writes: the last commit, or slices of one that failed.
-    pub(crate) tail: LogPosition,
-}
-
-/// A log, and the keys of its entries.
-#[derive(Clone)]
-pub(crate) struct LogLink {
-    pub(crate) log: Arc<dyn CommitLog>,
-    pub(crate) keys: LogKeys,
-}
-
-/// A commit of the log that a write applies.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Applied {
-    pub(crate) before: LogPosition,
-    pub(crate) after: LogPosition,
-}
 
 impl Writer {
     /// Returns the position of the store, if it belongs to a log.
@@ -143,7 +118,7 @@ impl Writer {
     }
 
     fn put_position(&self, overlay: &mut Overlay, position: LogPosition) -> Result<()> {
-        let type_number = self.shared.schema.number::<LogPosition>();
+        let type_number = self.shared.schema.number(LogPosition::COLLECTION);
         overlay.singles.insert((type_number, POSITION_ID), Some(encode(&position)?.into()));
         Ok(())
     }

@@ -56,7 +56,7 @@ impl PendingChanges {
         match message {
             ChangeMessage::Changed(change) => {
                 self.version = Some(change.version);
-                match change.of(Stream::COLLECTION) {
+                match change.ids(Stream::COLLECTION) {
                     Some(ChangedIds::Few(ids)) => self.ids.extend(ids),
                     Some(ChangedIds::Many) => self.is_many = true,
                     None => {}

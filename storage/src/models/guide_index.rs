@@ -28,7 +28,7 @@ pub(crate) fn guide_index(store: &Store) -> Result<View<GuideIndex>> {
         move |reader: &Reader<'_>, before: Option<(&GuideIndex, &Change)>| {
             let channels = reader.collection::<GuideChannel>();
             let index = before.map(|(index, _)| index.clone()).unwrap_or_default();
-            let few = match before.and_then(|(_, change)| change.of(GuideChannel::COLLECTION)) {
+            let few = match before.and_then(|(_, change)| change.ids(GuideChannel::COLLECTION)) {
                 Some(ChangedIds::Few(ids)) if ids.len() <= FEW_MAX => Some(ids),
                 _ => None,
             };

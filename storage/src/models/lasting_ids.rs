@@ -51,7 +51,7 @@ pub struct LostStreamIds {
 impl LostStreamIds {
     /// Returns the recorded ids without a stream, if blocks of streams of this account were set aside, and nothing
     /// otherwise. Blocks.
-    pub fn of(store: &Store, account: AccountId) -> Result<Self> {
+    pub fn read(store: &Store, account: AccountId) -> Result<Self> {
         let streams = store.collection::<Stream>();
         let mut lost = Self::default();
         if !streams.is_incomplete(u64::from(account.0)) {
@@ -142,7 +142,7 @@ mod tests {
             .unwrap();
         assert_eq!(pages(), [0]);
         // Nothing is damaged, so nothing is lost.
-        let mut lost = LostStreamIds::of(&store, AccountId(2)).unwrap();
+        let mut lost = LostStreamIds::read(&store, AccountId(2)).unwrap();
         assert_eq!(lost.take(key(&stream(1))), None);
         store
             .write_blocking(|write| {

@@ -25,7 +25,7 @@ pub fn link_logos(store: &Store) -> Result<()> {
     Ok(())
 }
 
-/// Other addresses are no web addresses, and stay as they are.
+/// Other addresses are not web addresses, and stay as they are.
 fn is_unlinked(channel: &Channel) -> bool {
     channel.logo_id.is_none() && channel.logo.as_deref().is_some_and(is_web)
 }

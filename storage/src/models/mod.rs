@@ -102,7 +102,7 @@ pub struct Models {
 
 impl Models {
     /// Reads the small collections and all streams. Call it once and clone the result. Blocks.
-    pub fn of(store: Store) -> Result<Self> {
+    pub fn new(store: Store) -> Result<Self> {
         Ok(Self {
             accounts: store.table()?,
             account_addresses: store.table()?,

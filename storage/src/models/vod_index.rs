@@ -110,7 +110,7 @@ impl Pending {
         match message {
             ChangeMessage::Changed(change) => {
                 self.version = change.version;
-                let ids = change.of(Title::COLLECTION);
+                let ids = change.ids(Title::COLLECTION);
                 self.is_changed |= ids.is_some();
                 self.is_many |= ids == Some(&ChangedIds::Many);
             }

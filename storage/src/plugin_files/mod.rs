@@ -94,7 +94,7 @@ impl PluginFiles {
         Ok(())
     }
 
-    /// Lists the installed plugins. Folders whose name is no key are left out.
+    /// Lists the installed plugins. Folders whose name is not a key are left out.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -207,7 +207,7 @@ impl PluginFiles {
     ///
     /// # Errors
     /// The folder cannot be changed.
-    pub fn restore_old(&self, key: &PluginKey) -> io::Result<()> {
+    fn restore_old(&self, key: &PluginKey) -> io::Result<()> {
         let old = self.old(key);
         if old.is_dir() {
             remove_folder(&self.folder(key))?;

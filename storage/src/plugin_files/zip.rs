@@ -16,7 +16,7 @@ const HEADER_BYTES: usize = 30;
 /// Maximum size of the directory, in bytes.
 const DIRECTORY_BYTES_MAX: u64 = 8 << 20;
 
-/// Why a file is no usable zip archive.
+/// Why a file cannot be used as a zip archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ZipFault {
     #[error("the file is not a zip archive")]

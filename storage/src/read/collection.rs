@@ -19,7 +19,7 @@ pub struct Collection<'a, T> {
 
 impl<'a, T: Record> Collection<'a, T> {
     pub(crate) fn new(shared: &'a Shared) -> Self {
-        let records = EncodedCollection::new(shared, shared.schema.number::<T>());
+        let records = EncodedCollection::new(shared, shared.schema.number(T::COLLECTION));
         Self { records, record: PhantomData }
     }
 

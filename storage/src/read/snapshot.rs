@@ -97,7 +97,7 @@ impl Snapshot {
             }
         };
         let missing = || Error::DamagedRecord(format!("{disk_key} is missing"));
-        let value = Value::of_key(&key, &bytes.ok_or_else(missing)?)?;
+        let value = Value::decode_at(&key, &bytes.ok_or_else(missing)?)?;
         if value.commit != at.commit {
             return Err(Error::DamagedRecord(format!("{disk_key} is not of the commit that wrote it")));
         }

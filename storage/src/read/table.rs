@@ -9,10 +9,10 @@ use std::sync::Arc;
 use crate::changes::{Change, ChangedIds};
 use crate::engine::state::pair_of;
 use crate::error::{Error, Result};
-use crate::read::collection::Collection;
+use crate::read::encoded::EncodedCollection;
 use crate::read::shards::Shards;
 use crate::read::view::{Built, Reader};
-use crate::record::{Key, Keys, Record, has_key};
+use crate::record::{Key, Keys, Record, decode, has_key};
 
 /// The records of a collection of kind [`Single`](crate::CollectionKind::Single), after one commit.
 pub struct Table<T> {
@@ -84,24 +84,37 @@ impl<T: Record> Table<T> {
     fn copy(&self) -> Self {
         Self { records: self.records.clone(), index: self.index.clone(), version: self.version }
     }
+}
 
-    /// Updates one record from the collection.
-    fn update(&mut self, collection: &Collection<'_, T>, id: u32) -> Result<()> {
-        let stamp = collection.stamp(id);
-        if self.records.get(&id).map(|it| it.stamp) == stamp {
-            return Ok(());
-        }
-        let after = match stamp {
-            Some(stamp) => collection.get(id)?.map(|record| (stamp, Keys::from_record(&record), record)),
-            None => None,
-        };
+/// What updating a table needs to know of it, without the type of its records.
+trait TableRecords {
+    /// Returns the commit that wrote a record.
+    fn stamp(&self, id: u32) -> Option<u64>;
+
+    fn ids(&self) -> Vec<u32>;
+
+    /// Adds or replaces a record. After an error it stays as it was.
+    fn put(&mut self, id: u32, stamp: u64, bytes: &[u8]) -> Result<()>;
+
+    fn remove(&mut self, id: u32);
+}
+
+impl<T: Record> TableRecords for Table<T> {
+    fn stamp(&self, id: u32) -> Option<u64> {
+        self.records.get(&id).map(|it| it.stamp)
+    }
+
+    fn ids(&self) -> Vec<u32> {
+        self.records.iter().map(|(id, _)| *id).collect()
+    }
+
+    fn put(&mut self, id: u32, stamp: u64, bytes: &[u8]) -> Result<()> {
+        let record: T = decode(bytes)?;
         self.remove(id);
-        if let Some((stamp, keys, record)) = after {
-            for key in keys {
-                self.index.insert((pair_of(&key), id), ());
-            }
-            self.records.insert(id, Entry { record: Arc::new(record), stamp });
+        for key in Keys::from_record(&record) {
+            self.index.insert((pair_of(&key), id), ());
         }
+        self.records.insert(id, Entry { record: Arc::new(record), stamp });
         Ok(())
     }
 
@@ -112,16 +125,6 @@ impl<T: Record> Table<T> {
             }
             self.records.remove(&id);
         }
-    }
-
-    /// Lists the ids of all records, here or in the collection.
-    fn all_ids(&self, collection: &Collection<'_, T>) -> Vec<u32> {
-        let mut ids = collection.ids();
-        let n = ids.len();
-        let gone: Vec<u32> =
-            self.records.iter().map(|(id, _)| *id).filter(|id| ids[..n].binary_search(id).is_err()).collect();
-        ids.extend(gone);
-        ids
     }
 }
 
@@ -134,25 +137,65 @@ type Before<'a, 'b, T> = Option<(&'a Table<T>, &'b Change)>;
 /// # Errors
 /// Returns an error if the first table cannot be read completely.
 pub(crate) fn build<T: Record>(reader: &Reader<'_>, before: Before<'_, '_, T>) -> Result<Built<Table<T>>> {
-    let collection = reader.collection::<T>();
     let mut table = before.map_or_else(Table::empty, |(table, _)| table.copy());
-    let ids = match before.and_then(|(_, change)| change.of(T::COLLECTION)) {
-        Some(ChangedIds::Few(ids)) => ids.clone(),
-        _ => table.all_ids(&collection),
-    };
     table.version = before.map_or_else(|| reader.version(), |(_, change)| change.version);
+    let records = reader.records(T::COLLECTION);
+    let changed = before.map(|(_, change)| change.ids(T::COLLECTION));
+    let is_behind = follow(&mut table, &records, changed, T::COLLECTION, T::GRANTS_ACCESS)?;
+    Ok(Built { value: table, is_behind })
+}
+
+/// Updates a table after a commit that changed these ids, or fills the first one. Returns whether it is behind.
+fn follow(
+    table: &mut dyn TableRecords,
+    records: &EncodedCollection<'_>,
+    changed: Option<Option<&ChangedIds>>,
+    collection: &'static str,
+    grants_access: bool,
+) -> Result<bool> {
+    let ids = match changed.flatten() {
+        Some(ChangedIds::Few(ids)) => ids.clone(),
+        _ => all_ids(table, records),
+    };
     let mut is_behind = false;
     for id in ids {
-        let updated = catch_unwind(AssertUnwindSafe(|| table.update(&collection, id)));
+        let updated = catch_unwind(AssertUnwindSafe(|| update(table, records, id)));
         let Err(error) = updated.unwrap_or(Err(Error::Panicked)) else { continue };
-        if before.is_none() {
+        if changed.is_none() {
             return Err(error);
         }
-        tracing::error!("failed to read record {id} of {}: {error}", T::COLLECTION);
+        tracing::error!("failed to read record {id} of {collection}: {error}");
         is_behind = true;
-        if T::GRANTS_ACCESS {
+        if grants_access {
             table.remove(id);
         }
     }
-    Ok(Built { value: table, is_behind })
+    Ok(is_behind)
+}
+
+/// Updates one record from the collection.
+fn update(table: &mut dyn TableRecords, records: &EncodedCollection<'_>, id: u32) -> Result<()> {
+    let stamp = records.stamp(id);
+    if table.stamp(id) == stamp {
+        return Ok(());
+    }
+    let mut exists = false;
+    if let Some(stamp) = stamp {
+        records.read(id, &mut |bytes| {
+            exists = true;
+            table.put(id, stamp, bytes)
+        })?;
+    }
+    if !exists {
+        table.remove(id);
+    }
+    Ok(())
+}
+
+/// Lists the ids of all records, in the table or in the collection.
+fn all_ids(table: &dyn TableRecords, records: &EncodedCollection<'_>) -> Vec<u32> {
+    let mut ids = records.ids();
+    let gone: Vec<u32> = table.ids().into_iter().filter(|id| ids.binary_search(id).is_err()).collect();
+    ids.extend(gone);
+    ids
 }

@@ -8,6 +8,7 @@ use crate::changes::Change;
 use crate::engine::shared::Shared;
 use crate::error::Result;
 use crate::read::collection::Collection;
+use crate::read::encoded::EncodedCollection;
 use crate::record::Record;
 
 /// An immutable value that is replaced after each commit to its collections, before that commit is answered.
@@ -45,6 +46,11 @@ impl<'a> Reader<'a> {
 
     pub fn collection<T: Record>(&self) -> Collection<'a, T> {
         Collection::new(self.shared)
+    }
+
+    /// Returns access to the encoded records of a collection of the schema.
+    pub(crate) fn records(&self, collection: &str) -> EncodedCollection<'a> {
+        EncodedCollection::new(self.shared, self.shared.schema.number(collection))
     }
 }
 

@@ -57,7 +57,7 @@ struct Loader<'a> {
     set_aside: Vec<(DiskKey, u64)>,
 }
 
-/// Loads all records. Records of a later program are no damage.
+/// Loads all records. Records of a later program are not damage.
 pub(crate) fn load(shared: &Shared, disk: &Disk, mark: &CommitMark) -> Result<Loaded> {
     load_all(shared, disk, mark).map_err(|error| match error {
         Error::TooNew { found, .. } if is_later_program(&mark.program) => {
@@ -74,7 +74,7 @@ fn load_all(shared: &Shared, disk: &Disk, mark: &CommitMark) -> Result<Loaded> {
     for item in disk.scan(b"s") {
         let (key, bytes) = item?;
         // A mark that cannot be read is reported below.
-        let is_complete = Value::of_key(&key, &bytes).is_ok_and(|it| it.is_tombstone);
+        let is_complete = Value::decode_at(&key, &bytes).is_ok_and(|it| it.is_tombstone);
         if let Some(DiskKey::Stage(number)) = DiskKey::parse(&key)
             && !is_complete
         {
@@ -112,7 +112,7 @@ fn load_all(shared: &Shared, disk: &Disk, mark: &CommitMark) -> Result<Loaded> {
         let Some(disk_key) = DiskKey::parse(&key) else {
             return Err(damaged("unknown key in the database".to_owned()));
         };
-        let found = match Value::of_key(&key, &bytes) {
+        let found = match Value::decode_at(&key, &bytes) {
             Ok(value) => {
                 loader.last = loader.last.max(value.commit);
                 ScannedValue::Intact(value)
@@ -280,13 +280,16 @@ impl Loader<'_> {
             )));
         }
         for ((type_number, owner), draft) in self.partitions {
-            let partition =
-                Partition { blocks: draft.blocks, ids: Pairs::of(draft.ids), index: Pairs::of(draft.index) };
+            let partition = Partition {
+                blocks: draft.blocks,
+                ids: Pairs::new(draft.ids),
+                index: Pairs::new(draft.index),
+            };
             self.directories[type_number].partitions.insert(owner, partition);
         }
         for (type_number, index) in self.indexes.into_iter().enumerate() {
             let directory = &mut self.directories[type_number];
-            directory.index = Pairs::of(index);
+            directory.index = Pairs::new(index);
             let largest = directory.singles.keys().next_back().copied();
             let in_partitions =
                 directory.partitions.values().filter_map(|it| it.ids.bounds()).map(|it| it.1).max();

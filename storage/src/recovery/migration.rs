@@ -103,7 +103,7 @@ pub(crate) fn migrate(
 fn write_format(disk: &Disk, format: u8) -> Result<()> {
     let key = DiskKey::Meta.encode();
     let Some(bytes) = disk.get(&key)? else { return Ok(()) };
-    let mut meta = Value::of_key(&key, &bytes)?;
+    let mut meta = Value::decode_at(&key, &bytes)?;
     if let Some(number) = meta.payload.first_mut() {
         *number = format;
     }
@@ -161,7 +161,7 @@ mod tests {
     fn rename(migration: &mut Migration<'_>, before: &str, after: &str) -> Result<()> {
         for item in migration.from.scan(b"") {
             let (key, bytes) = item?;
-            let mut value = Value::of_key(&key, &bytes)?;
+            let mut value = Value::decode_at(&key, &bytes)?;
             let disk_key = match DiskKey::parse(&key) {
                 Some(DiskKey::Single { collection, id, version }) if collection == before => {
                     let disk_key = DiskKey::Single { collection: after.to_owned(), id, version };

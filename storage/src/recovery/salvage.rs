@@ -144,7 +144,7 @@ fn read(
     into: &Path,
     salvaged: &mut SalvageReport,
 ) -> Result<ScannedValues> {
-    let copy = DatabaseCopy::of(folder, into)?;
+    let copy = DatabaseCopy::new(folder, into)?;
     let mut read = ScannedValues::default();
     let opened = read.open(&copy.folder, &mut salvaged.problems, &mut salvaged.damage);
     let is_read = opened.unwrap_or_else(|error| {

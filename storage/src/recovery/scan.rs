@@ -73,7 +73,7 @@ pub(crate) struct DatabaseCopy {
 
 impl DatabaseCopy {
     /// Copies a database to a folder of its own in `parent`.
-    pub(crate) fn of(database: &Path, parent: &Path) -> Result<Self> {
+    pub(crate) fn new(database: &Path, parent: &Path) -> Result<Self> {
         Self::at(database, parent.join(COPY_FOLDER))
     }
 
@@ -83,7 +83,7 @@ impl DatabaseCopy {
         let (bytes, temporary) = (folder_bytes(database), std::env::temp_dir());
         if ensure_room(&temporary, "copy the database", bytes).is_err() {
             ensure_room(parent, "copy the database", bytes)?;
-            return Self::of(database, parent);
+            return Self::new(database, parent);
         }
         let folder = temporary.join(format!(
             "headwater-check-{}-{:016x}",
@@ -143,7 +143,7 @@ impl ScannedValues {
                 problems.push("unknown key in the database".to_owned());
                 continue;
             };
-            match Value::of_key(&key, &bytes) {
+            match Value::decode_at(&key, &bytes) {
                 Ok(value) => drop(self.values.insert(key, value)),
                 Err(error) => damage.add(disk_key.to_string(), &error),
             }
@@ -180,7 +180,7 @@ impl ScannedValues {
         for head in heads {
             let piece = |key: &[u8]| Ok::<_, Infallible>(self.values.get(key).cloned());
             let joined = join(&head.key, &head.encode(), piece).unwrap_or_else(|never| match never {});
-            match joined.and_then(|bytes| Value::of_key(&head.key, &bytes).ok()) {
+            match joined.and_then(|bytes| Value::decode_at(&head.key, &bytes).ok()) {
                 Some(value) => self.values.insert(head.key, value),
                 None => self.values.remove(&head.key),
             };

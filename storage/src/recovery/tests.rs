@@ -140,7 +140,7 @@ fn a_record_with_changed_bytes_is_reported_and_the_others_are_salvaged() {
 fn a_record_that_cannot_be_decoded_is_reported_and_the_others_are_salvaged() {
     let folder = damaged_store(|disk, _| {
         let (key, bytes) = found(disk, b"rnotes", 6);
-        let value = Value { payload: vec![1, 0xc1], ..Value::of_key(&key, &bytes).unwrap() };
+        let value = Value { payload: vec![1, 0xc1], ..Value::decode_at(&key, &bytes).unwrap() };
         put(disk, key, value.encode());
     });
     let (reported, notes, items) = check_and_salvage(folder.path());
@@ -152,7 +152,7 @@ fn a_record_that_cannot_be_decoded_is_reported_and_the_others_are_salvaged() {
 fn records_that_do_not_read_in_a_sealed_block_are_named_and_the_rest_of_it_is_saved() {
     let folder = damaged_store(|disk, vault| {
         let (key, bytes) = found(disk, b"p", 1);
-        let mut value = Value::of_key(&key, &bytes).unwrap();
+        let mut value = Value::decode_at(&key, &bytes).unwrap();
         let stem = DiskKey::parse(&key).unwrap().stem();
         let mut block = Block::decode(&vault.unseal(&stem, &value.payload).unwrap()).unwrap();
         block.records[3].1 = vec![1, 0xc1];
@@ -218,7 +218,7 @@ fn one_damaged_record_that_may_be_missed_is_set_aside_and_the_store_opens() {
     let folder = damaged_store(|disk, _| {
         flip(disk, 39..40);
         let (key, bytes) = found(disk, b"rlogos", 4);
-        let value = Value { payload: vec![1, 0xc1], ..Value::of_key(&key, &bytes).unwrap() };
+        let value = Value { payload: vec![1, 0xc1], ..Value::decode_at(&key, &bytes).unwrap() };
         put(disk, key, value.encode());
         let mut slice = Slice::default();
         slice.remove(DiskKey::Counter("logos".to_owned()).encode());
@@ -265,7 +265,7 @@ fn an_older_value_never_replaces_a_damaged_record() {
             panic!("a logo")
         };
         let disk_key = DiskKey::Single { collection, id, version: version + 1 };
-        let newer = Value { key: disk_key.encode(), ..Value::of_key(&key, &bytes).unwrap() };
+        let newer = Value { key: disk_key.encode(), ..Value::decode_at(&key, &bytes).unwrap() };
         let mut bytes = newer.encode();
         *bytes.last_mut().unwrap() ^= 1;
         put(disk, disk_key.encode(), bytes);
@@ -535,7 +535,7 @@ fn a_store_of_a_later_program_is_refused_as_such_if_something_in_it_is_unknown()
     let generation = CommitFile::open(&at).unwrap().unwrap().1.generation;
     let disk = Disk::open(&database_folder(&at, generation)).unwrap();
     let (name, bytes) = found(&disk, b"rlogos", 3);
-    let mut value = Value::of_key(&name, &bytes).unwrap();
+    let mut value = Value::decode_at(&name, &bytes).unwrap();
     value.payload[0] = 200;
     put(&disk, name.clone(), value.encode());
     disk.sync().unwrap();

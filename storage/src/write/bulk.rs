@@ -31,7 +31,7 @@ pub struct BulkWrite<T: Record> {
 impl<T: Record> BulkWrite<T> {
     pub(crate) fn begin(writer: WriterHandle, shared: Arc<Shared>, owner: u64, n_bytes: u64) -> Result<Self> {
         assert_eq!(T::KIND, CollectionKind::Paged, "bulk writes are for paged collections");
-        let type_number = shared.schema.number::<T>();
+        let type_number = shared.schema.number(T::COLLECTION);
         let records = EncodedBulk::begin(writer, shared, type_number, owner, n_bytes, false)?;
         Ok(Self { records, reserved: 0..0, record: PhantomData })
     }
@@ -157,8 +157,8 @@ impl EncodedBulk {
             let collection = self.shared.record_type(self.type_number).name;
             return Err(Error::Taken { collection, index: "id", by: twice[0].0 });
         }
-        self.partition.ids = Pairs::of(std::mem::take(&mut self.ids));
-        self.partition.index = Pairs::of(std::mem::take(&mut self.index));
+        self.partition.ids = Pairs::new(std::mem::take(&mut self.ids));
+        self.partition.index = Pairs::new(std::mem::take(&mut self.index));
         let partition = Box::new(self.partition.clone());
         self.is_committed = self.writer.commit_stage(self.stage, partition, fill)?;
         Ok(())

@@ -177,7 +177,7 @@ impl Writer {
                 let staged = disk_key(number, at.version);
                 let missing = || shared.missing_block(*type_number, number);
                 let bytes = shared.disk()?.get(&staged.encode())?.ok_or_else(missing)?;
-                let payload = Value::of_key(&staged.encode(), &bytes)?.payload;
+                let payload = Value::decode_at(&staged.encode(), &bytes)?.payload;
                 let now = disk_key(number, version);
                 let value = Value::new(now.encode(), commit, payload).encode();
                 let at = writer.put(&now, commit, value)?;

@@ -4,7 +4,6 @@
 //! quiet. On request and at open, all values are copied at once.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -18,7 +17,7 @@ use crate::engine::slice_writer::SliceWriter;
 use crate::engine::space::{SpaceMonitor, ensure_room, is_wasteful};
 use crate::engine::value::{DiskKey, Location};
 use crate::error::{Error, Result};
-use crate::write::writer::Writer;
+use crate::write::writer::{Compaction, Worth, Writer};
 
 /// Room that the new database may take, compared with its records: sled writes some pages more than once.
 const ROOM_PER_LIVE_BYTE: u64 = 2;
@@ -34,26 +33,6 @@ const SLICE_PAUSE: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 1
 const STAGE_PAUSE: Duration = Duration::from_secs(1);
 /// Keys that may change during a compaction in slices; with more it is given up.
 const CHANGED_KEYS_MAX: usize = 100_000;
-
-/// A compaction in slices: the values are copied in the pauses between jobs, and what jobs change meanwhile is copied
-/// again at the end.
-pub(crate) struct Compaction {
-    new: Disk,
-    folder: PathBuf,
-    /// Keys of current values that are not copied yet.
-    keys: VecDeque<Vec<u8>>,
-    next_at: Instant,
-}
-
-/// Whether a new database is worth the work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Worth {
-    No,
-    /// Once it is quiet.
-    WhenQuiet,
-    /// At once, because memory grows.
-    Now,
-}
 
 fn worth(written_bytes: u64, disk_bytes: u64, live_bytes: u64) -> Worth {
     let limit = WRITTEN_BYTES_MAX.max(2 * live_bytes);

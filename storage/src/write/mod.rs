@@ -44,10 +44,20 @@ impl<'a> Write<'a> {
 impl Write<'_> {
     /// Returns an id that no record of the collection ever had.
     pub fn next_id<T: Record>(&mut self) -> Result<u32> {
-        let type_number = self.shared.schema.number::<T>();
+        self.next_id_in(self.shared.schema.number(T::COLLECTION))
+    }
+
+    fn next_id_in(&mut self, type_number: usize) -> Result<u32> {
         let id = self.next_free_id(type_number);
-        self.set_next_id(type_number, id.checked_add(1).ok_or(Error::NoIdLeft(T::COLLECTION))?);
+        self.keep_id(type_number, id)?;
         Ok(id)
+    }
+
+    /// Makes [`Write::next_id`] return a higher id than this one.
+    fn keep_id(&mut self, type_number: usize, id: u32) -> Result<()> {
+        let collection = self.shared.record_type(type_number).name;
+        self.set_next_id(type_number, id.checked_add(1).ok_or(Error::NoIdLeft(collection))?);
+        Ok(())
     }
 
     /// Makes [`Write::next_id`] return no id below this one.
@@ -73,24 +83,24 @@ impl Write<'_> {
 
     /// Keeps the ids that were reserved for the records of this write from being used again after a restart.
     pub(crate) fn keep_reserved_ids<T: Record>(&mut self) {
-        let type_number = self.shared.schema.number::<T>();
+        let type_number = self.shared.schema.number(T::COLLECTION);
         let next_id = self.next_free_id(type_number);
         self.set_next_id(type_number, next_id);
     }
 
     /// Returns the collections and ids of the records that this write has put or removed so far, without those that
-    /// were removed together with their owner. Records that are put unchanged are none of them.
+    /// were removed together with their owner and those that were put unchanged.
     pub fn changed(&self) -> impl ExactSizeIterator<Item = (&'static str, u32)> + '_ {
         self.changed.iter().map(|(type_number, id)| (self.shared.record_type(*type_number).name, *id))
     }
 
     pub fn get<T: Record>(&self, id: u32) -> Result<Option<T>> {
-        self.bytes(self.shared.schema.number::<T>(), id)?.map(|bytes| decode(&bytes)).transpose()
+        self.bytes(self.shared.schema.number(T::COLLECTION), id)?.map(|bytes| decode(&bytes)).transpose()
     }
 
     /// Returns the owner of a record of a paged collection, if the record exists. Does not read the disk.
     pub fn owner_of<T: Record>(&self, id: u32) -> Option<u64> {
-        self.locate(self.shared.schema.number::<T>(), id).map(|it| it.0)
+        self.locate(self.shared.schema.number(T::COLLECTION), id).map(|it| it.0)
     }
 
     /// Lists all records with this value of an index, by id.
@@ -99,7 +109,7 @@ impl Write<'_> {
     }
 
     fn by_key<T: Record>(&self, key: &Key) -> Result<Vec<T>> {
-        let type_number = self.shared.schema.number::<T>();
+        let type_number = self.shared.schema.number(T::COLLECTION);
         let mut found = Vec::new();
         for id in self.candidates(type_number, key) {
             let record = self.get::<T>(id)?.ok_or_else(|| self.shared.missing(type_number, id))?;
@@ -112,7 +122,7 @@ impl Write<'_> {
 
     /// Lists all records by id.
     pub fn all<T: Record>(&self) -> Result<Vec<T>> {
-        let type_number = self.shared.schema.number::<T>();
+        let type_number = self.shared.schema.number(T::COLLECTION);
         self.ids(type_number)
             .into_iter()
             .map(|id| self.get(id)?.ok_or_else(|| self.shared.missing(type_number, id)))
@@ -146,17 +156,16 @@ impl Write<'_> {
         ids.into_iter().collect()
     }
 
-    /// Adds a record, or replaces the one with the same id. A record that is stored already, unchanged, is no change: a
+    /// Adds a record, or replaces the one with the same id. A record that is stored already, unchanged, is not a change: a
     /// write without any other needs no commit, and nobody is informed.
     pub fn put<T: Record>(&mut self, record: &T) -> Result<()> {
-        self.put_new(self.shared.schema.number::<T>(), EncodedRecord::new(record)?)
+        self.put_new(self.shared.schema.number(T::COLLECTION), EncodedRecord::new(record)?)
     }
 
     pub(crate) fn put_new(&mut self, type_number: usize, record: EncodedRecord) -> Result<()> {
         let EncodedRecord { id, owner, bytes, keys } = record;
         if id >= self.next_free_id(type_number) {
-            let collection = self.shared.record_type(type_number).name;
-            self.set_next_id(type_number, id.checked_add(1).ok_or(Error::NoIdLeft(collection))?);
+            self.keep_id(type_number, id)?;
         }
         self.put_encoded(type_number, owner, id, bytes, &keys)
     }
@@ -178,7 +187,7 @@ impl Write<'_> {
 
     /// Removes a record. Returns whether it existed.
     pub fn remove<T: Record>(&mut self, id: u32) -> Result<bool> {
-        self.remove_encoded(self.shared.schema.number::<T>(), id)
+        self.remove_encoded(self.shared.schema.number(T::COLLECTION), id)
     }
 
     pub(crate) fn remove_encoded(&mut self, type_number: usize, id: u32) -> Result<bool> {
@@ -203,7 +212,7 @@ impl Write<'_> {
     ///
     /// [`ChangedIds::Many`]: crate::ChangedIds::Many
     pub fn remove_owner<T: Record>(&mut self, owner: u64) {
-        let type_number = self.shared.schema.number::<T>();
+        let type_number = self.shared.schema.number(T::COLLECTION);
         if T::KIND == CollectionKind::Paged {
             self.replace_partition(type_number, owner, Partition::default());
         }
@@ -212,7 +221,7 @@ impl Write<'_> {
     /// States that all records of an owner of a paged collection were fetched again, so that a damaged block of it that was
     /// [set aside](crate::Store::set_aside) is no longer missed. Replacing all records of the owner implies this.
     pub fn mark_complete<T: Record>(&mut self, owner: u64) {
-        let type_number = self.shared.schema.number::<T>();
+        let type_number = self.shared.schema.number(T::COLLECTION);
         if self.shared.state.read().misses(T::COLLECTION, |it| it == owner) {
             self.overlay.healed.insert((type_number, owner));
         }

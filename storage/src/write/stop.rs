@@ -32,9 +32,8 @@ use crate::engine::space::{SpaceMonitor, ensure_room};
 use crate::engine::state::State;
 use crate::error::{Error, Result, StopReason};
 use crate::recovery::open::open_database;
-use crate::write::compact::Worth;
 use crate::write::start::{LoadedDatabase, load_and_clean};
-use crate::write::writer::{Job, Writer};
+use crate::write::writer::{Job, Next, Refusing, Worth, Writer};
 
 /// Pause before the next try to write again. It doubles with each copy that failed although there was room: the memory
 /// of a database whose writes fail cannot be freed.
@@ -43,23 +42,6 @@ const PAUSE_MAX: Duration = Duration::from_secs(300);
 /// Tries to replace the state while no reader scans, and the pause between them.
 const SWAP_TRIES: u32 = 200;
 const SWAP_PAUSE: Duration = Duration::from_millis(10);
-
-/// Why the writer refuses writes, and when it tries again.
-pub(crate) struct Refusing {
-    /// A disk operation failed, so the database has to be read again.
-    is_unknown: bool,
-    try_at: Instant,
-    pause: Duration,
-}
-
-/// The next thing to do.
-pub(crate) enum Next {
-    Job(Job),
-    /// Time to try again what failed.
-    Retry,
-    /// All handles are gone.
-    End,
-}
 
 impl Writer {
     /// Refuses a write while the disk cannot take it.
@@ -109,7 +91,7 @@ impl Writer {
             pause: PAUSE,
         });
         refusing.is_unknown |= is_unknown;
-        let reason = StopReason::of(error);
+        let reason = StopReason::new(error);
         self.shared.stop.send_if_modified(|stop| {
             let is_new = stop.as_ref().is_none_or(|it| it.fault != reason.fault);
             if stop.as_ref() != Some(&reason) {
@@ -225,7 +207,7 @@ impl Writer {
             drop(remove_folder(&current));
         }
         let all = shared.schema.record_types.iter().map(|it| it.name);
-        Ok((Change::of_all(version, all), is_sealing))
+        Ok((Change::all(version, all), is_sealing))
     }
 
     /// Replaces state and database while no reader scans, because a scan reads blocks that the copy may not have.
@@ -520,12 +502,12 @@ mod tests {
         let disk = SmallDisk::new(48);
         let store = open(&disk);
         disk.fill(disk.available_mib() - 3);
-        let refused = store.bulk_write_of::<Item>(0, 4 << 20).map(drop);
+        let refused = store.sized_bulk_write::<Item>(0, 4 << 20).map(drop);
         let is_named = |it: &Error| matches!(it, Error::NoRoom { what: "begin the import", .. });
         assert!(refused.as_ref().is_err_and(is_named), "{refused:?}");
         assert_eq!(*store.stop_reason().borrow(), None);
         // A smaller one has enough, and nothing is left of the other.
-        drop(store.bulk_write_of::<Item>(0, 1 << 20).unwrap());
+        drop(store.sized_bulk_write::<Item>(0, 1 << 20).unwrap());
         put(&store, 1).unwrap();
     }
 

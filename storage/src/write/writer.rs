@@ -45,8 +45,9 @@
 //!   GONE: the old database is removed with its last reader
 //! ```
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,7 +57,7 @@ use tokio::time::Instant;
 
 use crate::changes::Change;
 use crate::engine::commit_file::CommitFile;
-use crate::engine::disk::{SLICE_WEIGHT_MAX, Slice};
+use crate::engine::disk::{Disk, SLICE_WEIGHT_MAX, Slice};
 use crate::engine::disk_watch::WatchThread;
 use crate::engine::shared::Shared;
 use crate::engine::space::SpaceMonitor;
@@ -66,9 +67,7 @@ use crate::log::LogWriter;
 use crate::read::view::{Reader, RegisterView, RegisteredView};
 use crate::recovery::migration::Formats;
 use crate::write::Write;
-use crate::write::compact::{Compaction, Worth};
 use crate::write::reply::{Answer, Reply};
-use crate::write::stop::{Next, Refusing};
 
 /// Maximum weight of one write: this many single records, or a fifth as many blocks. Larger writes use
 /// [`BulkWrite`](crate::BulkWrite). The largest write of the interface creates 10,000 channels, each with a group and a
@@ -146,6 +145,43 @@ pub(crate) struct OpenStage {
     pub(crate) is_applied: bool,
     /// This node does not write shared records any more, so it gets an error.
     pub(crate) is_cancelled: bool,
+}
+
+/// A compaction in slices: the values are copied in the pauses between jobs, and what jobs change meanwhile is copied
+/// again at the end.
+pub(crate) struct Compaction {
+    pub(crate) new: Disk,
+    pub(crate) folder: PathBuf,
+    /// Keys of current values that are not copied yet.
+    pub(crate) keys: VecDeque<Vec<u8>>,
+    pub(crate) next_at: Instant,
+}
+
+/// Whether a new database is worth the work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Worth {
+    No,
+    /// Once it is quiet.
+    WhenQuiet,
+    /// At once, because memory grows.
+    Now,
+}
+
+/// Why the writer refuses writes, and when it tries again.
+pub(crate) struct Refusing {
+    /// A disk operation failed, so the database has to be read again.
+    pub(crate) is_unknown: bool,
+    pub(crate) try_at: Instant,
+    pub(crate) pause: Duration,
+}
+
+/// The next thing to do.
+pub(crate) enum Next {
+    Job(Job),
+    /// Time to try again what failed.
+    Retry,
+    /// All handles are gone.
+    End,
 }
 
 /// The state of the writer thread.
@@ -332,13 +368,12 @@ impl Writer {
     pub(crate) fn notify(&mut self, change: Change) {
         let reader = Reader::new(&self.shared);
         self.views.retain_mut(|view| {
-            let is_concerned = view.collections.iter().any(|it| change.of(it).is_some());
+            let is_concerned = view.collections.iter().any(|it| change.ids(it).is_some());
             if !is_concerned && !view.is_behind {
                 return true;
             }
             // What it misses is unknown.
-            let all =
-                view.is_behind.then(|| Change::of_all(change.version, view.collections.iter().copied()));
+            let all = view.is_behind.then(|| Change::all(change.version, view.collections.iter().copied()));
             let change = all.as_ref().unwrap_or(&change);
             let followed = catch_unwind(AssertUnwindSafe(|| (view.follow)(&reader, change)));
             match followed.unwrap_or(Err(Error::Panicked)) {
@@ -363,7 +398,7 @@ impl Writer {
             let behind = self.views.iter().filter(|it| it.is_behind).flat_map(|it| it.collections);
             let collections: BTreeSet<_> = behind.copied().collect();
             let version = self.shared.state.read().commit;
-            self.notify(Change::of_all(version, collections.into_iter()));
+            self.notify(Change::all(version, collections.into_iter()));
         }
     }
 }
@@ -377,7 +412,7 @@ pub(crate) fn answer_all(answers: Vec<Answer>, done: &Result<()>) {
             Err(Error::LogUnknown) => Err(Error::LogUnknown),
             Err(Error::LogBroken(why)) => Err(Error::LogBroken(why.clone())),
             Err(Error::Interrupted) => Err(Error::Interrupted),
-            Err(error) => Err(Error::Stopped(StopReason::of(error))),
+            Err(error) => Err(Error::Stopped(StopReason::new(error))),
         });
     }
 }

@@ -58,7 +58,7 @@ fn contents(store: &Store) -> (Vec<Note>, Vec<Item>, Vec<Credential>) {
 fn a_back_up_restores_every_record_and_no_id_is_used_again() {
     let place = Place::new();
     let store = filled(&place);
-    for secret in [passphrase("correct horse"), BackupSecret::of_key_file(&place.key()).unwrap()] {
+    for secret in [passphrase("correct horse"), BackupSecret::from_key_file(&place.key()).unwrap()] {
         let path = back_up(&place, &store, &secret);
         // Another machine, with another key file.
         let other = Place::new();
@@ -106,7 +106,7 @@ fn a_back_up_is_of_one_commit_although_writes_go_on() {
             n
         })
     };
-    let secret = BackupSecret::of_key_file(&place.key()).unwrap();
+    let secret = BackupSecret::from_key_file(&place.key()).unwrap();
     let mut names = Vec::new();
     for round in 0..4 {
         if round == 2 {
@@ -144,7 +144,7 @@ fn every_truncation_and_every_changed_byte_is_refused_and_creates_nothing() {
     let place = Place::new();
     let store = place.open();
     put(&store, [note(1, "one"), note(2, "two")]).unwrap();
-    let secret = BackupSecret::of_key_file(&place.key()).unwrap();
+    let secret = BackupSecret::from_key_file(&place.key()).unwrap();
     let whole = fs::read(back_up(&place, &store, &secret)).unwrap();
     let path = place.folder.path().join("changed.tar.gz");
     let other = Place::new();
@@ -176,8 +176,10 @@ fn another_secret_is_refused_with_the_reason() {
     let (place, other) = (Place::new(), Place::new());
     let store = place.open();
     drop(other.open());
-    let (own, foreign) =
-        (BackupSecret::of_key_file(&place.key()).unwrap(), BackupSecret::of_key_file(&other.key()).unwrap());
+    let (own, foreign) = (
+        BackupSecret::from_key_file(&place.key()).unwrap(),
+        BackupSecret::from_key_file(&other.key()).unwrap(),
+    );
     let path = back_up(&place, &store, &own);
     assert_eq!(Archive::open(&path).unwrap().manifest().key_kind(), KeyKind::KeyFile);
     let unlock = |secret: &BackupSecret| Archive::open(&path).unwrap().unlock(secret).err();
@@ -190,7 +192,7 @@ fn another_secret_is_refused_with_the_reason() {
     assert!(matches!(unlock(&passphrase("b")), Some(BackupError::WrongPassphrase)));
     assert!(matches!(unlock(&own), Some(BackupError::NeedsPassphrase)));
     assert!(unlock(&passphrase("a")).is_none());
-    assert!(BackupSecret::of_key_file(&place.folder.path().join("none")).is_err());
+    assert!(BackupSecret::from_key_file(&place.folder.path().join("none")).is_err());
     assert_eq!(format!("{own:?} {:?}", passphrase("a")), "KeyFile(…) Passphrase(…)");
 }
 
@@ -198,7 +200,7 @@ fn another_secret_is_refused_with_the_reason() {
 fn a_back_up_of_a_later_version_is_refused() {
     let place = Place::new();
     let store = filled(&place);
-    let secret = BackupSecret::of_key_file(&place.key()).unwrap();
+    let secret = BackupSecret::from_key_file(&place.key()).unwrap();
     let path = back_up(&place, &store, &secret);
     let other = Place::new();
     let older = Schema::new().with::<Note>().with::<Credential>();
@@ -301,7 +303,7 @@ fn common_programs_can_read_an_archive_except_for_its_secrets() {
 fn a_restoration_never_writes_into_an_existing_store() {
     let place = Place::new();
     let store = filled(&place);
-    let secret = BackupSecret::of_key_file(&place.key()).unwrap();
+    let secret = BackupSecret::from_key_file(&place.key()).unwrap();
     let path = back_up(&place, &store, &secret);
     assert!(restore(&path, &secret, &place).is_err());
     assert_eq!(store.collection::<Note>().len(), 249);
@@ -311,7 +313,7 @@ fn a_restoration_never_writes_into_an_existing_store() {
 fn back_ups_at_one_time_wait_for_each_other() {
     let place = Place::new();
     let store = filled(&place);
-    let secret = BackupSecret::of_key_file(&place.key()).unwrap();
+    let secret = BackupSecret::from_key_file(&place.key()).unwrap();
     let path = place.folder.path().join("backup.tar.gz");
     let made = std::thread::scope(|scope| {
         let make = |n: u32| {

@@ -108,9 +108,9 @@ fn every_commit_is_sent_once_and_a_slow_subscriber_gets_a_lag_message() {
         })
         .unwrap();
     let Some(ChangeMessage::Changed(change)) = changes.try_next() else { panic!("no change was sent") };
-    assert_eq!(change.of("notes"), Some(&ChangedIds::Few(vec![1, 2])));
-    assert_eq!(change.of("items"), Some(&ChangedIds::Few(vec![5])));
-    assert_eq!(change.of("credentials"), None);
+    assert_eq!(change.ids("notes"), Some(&ChangedIds::Few(vec![1, 2])));
+    assert_eq!(change.ids("items"), Some(&ChangedIds::Few(vec![5])));
+    assert_eq!(change.ids("credentials"), None);
     assert_eq!(change.version, store.statistics().version);
     assert_eq!(changes.try_next(), None);
 

@@ -31,7 +31,7 @@ fn a_bulk_write_is_visible_after_its_commit_and_not_before() {
     assert_eq!(store.collection::<Note>().len(), 1);
     let Some(ChangeMessage::Changed(change)) = changes.try_next() else { panic!("no change was sent") };
     assert_eq!(
-        (change.of("items"), change.of("notes")),
+        (change.ids("items"), change.ids("notes")),
         (Some(&ChangedIds::Many), Some(&ChangedIds::Few(vec![1])))
     );
     assert_eq!(changes.try_next(), None);

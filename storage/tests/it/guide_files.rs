@@ -26,7 +26,7 @@ const PER_CHANNEL: i64 = 400;
 
 fn open(folder: &Path) -> (Store, GuideFiles) {
     let store = Store::open(&folder.join("store"), &folder.join("key"), schema()).unwrap();
-    let files = GuideFiles::of_store(&store).unwrap();
+    let files = GuideFiles::from_store(&store).unwrap();
     (store, files)
 }
 

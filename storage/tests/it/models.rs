@@ -74,7 +74,7 @@ fn a_catalogue_is_stored_under_its_own_ids_and_later_records_get_others() {
     seed(&store).unwrap();
     let catalogue = catalogue();
     store_catalogue(&store, catalogue.clone()).unwrap();
-    let models = Models::of(store.clone()).unwrap();
+    let models = Models::new(store.clone()).unwrap();
     let (accounts, channels) = (models.accounts.load(), models.channels.load());
     assert!(accounts.iter().skip(1).map(|it| &**it).eq(&catalogue.accounts));
     assert!(models.groups.load().iter().map(|it| &**it).eq(&catalogue.groups));

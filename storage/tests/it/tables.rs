@@ -241,5 +241,5 @@ fn a_permission_that_cannot_be_read_after_a_commit_is_absent_until_it_can() {
     }
     // Those who follow the tables learn of it.
     let changed = std::iter::from_fn(|| changes.try_next()).next();
-    assert!(matches!(changed, Some(ChangeMessage::Changed(it)) if it.of("permissions").is_some()));
+    assert!(matches!(changed, Some(ChangeMessage::Changed(it)) if it.ids("permissions").is_some()));
 }

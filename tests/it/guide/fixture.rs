@@ -38,7 +38,7 @@ pub async fn guide_parts(source: GuideSource, uploads: PathBuf) -> GuideParts {
     let (models, files) = blocking(move || {
         let store = Store::temporary(storage::records::schema()).unwrap();
         store.write_blocking(move |write| write.put(&source)).unwrap();
-        (Models::of(store).unwrap(), GuideFiles::temporary().unwrap())
+        (Models::new(store).unwrap(), GuideFiles::temporary().unwrap())
     })
     .await;
     GuideParts {

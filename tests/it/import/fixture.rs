@@ -110,7 +110,7 @@ impl ImportFixture {
             let store = Store::open(&at.join("store"), &at.join("key"), schema).unwrap();
             storage::seed(&store).unwrap();
             storage::drop_unused_stream_ids(&store).unwrap();
-            Models::of(store).unwrap()
+            Models::new(store).unwrap()
         })
         .await;
         headwater::install_tls();

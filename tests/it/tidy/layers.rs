@@ -70,11 +70,12 @@ const CRATES: [CrateRule; 12] = [
 ];
 
 /// Large libraries, each with the few crates that use it.
-const USERS: [(&str, &[&str]); 16] = [
+const USERS: [(&str, &[&str]); 17] = [
     ("async-nats", &["cluster"]),
     ("ractor", &["actors"]),
     ("reqwest", &["actors"]),
     ("sled", &["storage"]),
+    ("rmp", &["storage"]),
     ("rmp-serde", &["storage"]),
     ("chacha20poly1305", &["storage"]),
     ("x25519-dalek", &["storage"]),

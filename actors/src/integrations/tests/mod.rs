@@ -176,7 +176,7 @@ impl Fixture {
 
     async fn with(settings: IntegrationSettings) -> Self {
         let models = tokio::task::spawn_blocking(|| {
-            Models::of(Store::temporary(storage::records::schema()).unwrap()).unwrap()
+            Models::new(Store::temporary(storage::records::schema()).unwrap()).unwrap()
         });
         Self::on(models.await.unwrap(), settings, [].into())
     }

@@ -171,8 +171,8 @@ fn a_follower_has_what_the_writer_was_answered_and_sees_it_like_a_write_of_its_o
     assert_eq!(table.load().one_by("name", "seven").map(|it| it.id), Some(7));
     assert_eq!(follower.collection::<Item>().by("text", "text").unwrap(), [item(3, 1, "text")]);
     let Some(ChangeMessage::Changed(change)) = changes.try_next() else { panic!("no change was announced") };
-    assert_eq!(change.of("notes"), Some(&ChangedIds::Few(vec![1, 7])));
-    assert_eq!(change.of("items"), Some(&ChangedIds::Few(vec![3])));
+    assert_eq!(change.ids("notes"), Some(&ChangedIds::Few(vec![1, 7])));
+    assert_eq!(change.ids("items"), Some(&ChangedIds::Few(vec![3])));
     assert_eq!(changes.try_next(), None);
 
     // Two records exchange a unique name, which is impossible one by one.
@@ -565,7 +565,7 @@ fn a_node_joins_with_a_snapshot_and_the_tail_of_the_log() {
         joined.stop_writing().unwrap();
         writer.catch_up().unwrap();
     }
-    // It is no back-up, and a back-up is no snapshot; a back-up belongs to no log.
+    // A snapshot is not a back-up, and a back-up is not a snapshot and does not belong to a log.
     let refused = Archive::open(&path).unwrap_err();
     assert!(matches!(refused, BackupError::IsSnapshot), "{refused}");
     let secret = BackupSecret::KeyFile(domain::secret::Secret::new("a key"));

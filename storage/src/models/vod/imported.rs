@@ -36,7 +36,7 @@ impl VodTitles {
 /// Adds records to their ranges.
 fn put_new<T: Record>(store: &Store, mut records: Vec<T>, next_id: u32) -> Result<()> {
     records.sort_by_key(Record::id);
-    let type_number = store.shared().schema.number::<T>();
+    let type_number = store.shared().schema.number(T::COLLECTION);
     for new in records.chunk_by(|one, other| one.owner() == other.owner()) {
         let Some((owner, last)) = new.first().zip(new.last()).map(|(it, last)| (it.owner(), last.id()))
         else {

@@ -9,7 +9,7 @@ mod packed;
 
 use std::sync::Arc;
 
-use domain::ids::{AccountId, EpisodeId};
+use domain::ids::EpisodeId;
 use domain::vod::{Episode, RelationId, Title, TitleDetails, TitleId, TitleKind, id_in};
 use parking_lot::Mutex;
 use uuid::Uuid;
@@ -181,17 +181,6 @@ impl VodTitles {
             })?;
         }
         Ok(())
-    }
-
-    /// Returns the episode of a series that an account offers under this id.
-    pub fn episode_of_provider(
-        &self,
-        series: TitleId,
-        account: AccountId,
-        provider_id: &str,
-    ) -> Result<Option<Episode>> {
-        let is_meant = |it: &Episode| it.offers_of(account).any(|it| it.provider_id == provider_id);
-        Ok(self.episodes_of(series)?.into_iter().find(is_meant))
     }
 }
 

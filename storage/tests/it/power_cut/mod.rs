@@ -140,7 +140,7 @@ fn answered_in(text: &str) -> Option<u32> {
 /// Runs the child on a folder, cuts the power at random moments, and opens what is left. Returns a state with writes that
 /// were not synced.
 fn cut_power(place: &Place, rounds: u32, n_cuts: usize, random: &mut Random) -> Place {
-    let mut disk = TracedDisk::of(place.folder.path());
+    let mut disk = TracedDisk::new(place.folder.path());
     let mut answered = latest_of(place);
     let trace = place.folder.path().with_extension("trace");
     let trace_option = trace.to_str().unwrap();
@@ -185,7 +185,7 @@ fn latest_of(place: &Place) -> u32 {
     let is_there = place.store().join("commit").exists();
     let copy = Place::new();
     if is_there {
-        TracedDisk::of(place.folder.path()).write_after_power_cut(copy.folder.path(), None);
+        TracedDisk::new(place.folder.path()).write_after_power_cut(copy.folder.path(), None);
         return latest(&copy.open());
     }
     0

@@ -226,7 +226,7 @@ pub(crate) struct TracedDisk {
 
 impl TracedDisk {
     /// Reads the folder as it is; all of it counts as durable.
-    pub(crate) fn of(root: &Path) -> Self {
+    pub(crate) fn new(root: &Path) -> Self {
         let (mut files, mut names) = (Vec::new(), Names::new());
         let mut folders = vec![root.to_owned()];
         while let Some(folder) = folders.pop() {
