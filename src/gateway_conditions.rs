@@ -14,14 +14,15 @@ use domain::guide::state::{GuideState, GuideStatus};
 use domain::integration::Integration;
 use domain::plugin::{Plugin, PluginState};
 use domain::time::iso_millis;
+use node::versions;
+use route_frame::app::App;
 use server::refusals::refused_writes;
 use services::disk_space::{DISK_BYTES_LOW, DiskSpace};
 use storage::Models;
 use storage::guide::GuideFiles;
 use storage::log::LogRole;
 
-use crate::app::App;
-use crate::node::versions;
+use crate::nodes::Nodes;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// An account is reported this long before it expires, in milliseconds.
@@ -116,15 +117,15 @@ pub(crate) fn conditions(app: &App) -> Vec<Condition> {
         let status = app.plugin_processes.handle.state(&plugin.key);
         found.extend(status.and_then(|it| plugin_condition(plugin, &it)));
     }
-    if let Some(cluster) = app.cluster.get() {
+    if let Some(cluster) = app.nodes().cluster.get() {
         let mut view = ClusterView::clone(&cluster.view());
-        view.nodes.retain(|it| !app.node().is_some_and(|own| own.has_removed(it)));
+        view.nodes.retain(|it| !app.nodes().node().is_some_and(|own| own.has_removed(it)));
         found.extend(cluster_conditions(&view));
-        let of_node = app.node().map(|it| it.trust.valid_nodes());
+        let of_node = app.nodes().node().map(|it| it.trust.valid_nodes());
         let finalizable = of_node.and_then(|it| versions::finalizable(&view, &it));
         found.extend(finalizable.map(finalize_condition));
     }
-    if let Some(node) = app.node() {
+    if let Some(node) = app.nodes().node() {
         let role = node.configuration.status().map(|it| it.role);
         found.extend(configuration_condition(role.as_ref(), &node.configuration.view()));
         found.extend(log_condition(&node.configuration.snapshots()));

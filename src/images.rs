@@ -10,13 +10,12 @@ use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderValue, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, Response, StatusCode};
+use route_frame::call::Call;
+use route_frame::route::{Answer, AnswerShape, client_has, entity_tag};
 use server::WarpBody;
 use server::reply::Refusal;
 use services::image_types::{BACKDROP, ImageType, PictureFormat, VERSION_DIGITS, image_version};
 use warp::reply::Response as Reply;
-
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{Answer, AnswerShape, client_has, entity_tag};
 
 /// Media types of images.
 const IMAGE_TYPES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp", "image/svg+xml"];

@@ -1,12 +1,11 @@
 //! The interfaces of the gateway, and its wiring.
 //!
-//! Reading order: [`Gateway`] (start and stop), `app` (the services that handlers share), `player/watch.rs` (serving a
-//! stream), [`commands`], [`play`] and [`demo`].
+//! Reading order: [`Gateway`] (start and stop), `route-frame/src/app.rs` (the services that handlers share),
+//! `player/src/watch.rs` (serving a stream), [`commands`], [`play`] and [`demo`].
 //!
 //! This crate uses only the public APIs of `actors` and `media`, and no actor library.
 
 mod api_docs;
-mod app;
 pub mod commands;
 mod control;
 pub mod demo;
@@ -15,10 +14,8 @@ mod gateway;
 mod gateway_conditions;
 pub mod handover;
 mod images;
-pub mod node;
+mod nodes;
 pub mod play;
-mod player;
-mod playing_control;
 mod plugin_archives;
 mod push;
 mod recording_artwork;
@@ -27,8 +24,8 @@ mod status;
 mod ui;
 
 pub use media::run_mode;
+pub use node::tls::install_tls;
 
 pub use self::gateway::{
-    DiscoveryAddresses, Drained, DrainingGateway, Gateway, Runtimes, StartError, Stopped, install_tls,
-    raise_file_limit,
+    DiscoveryAddresses, Drained, DrainingGateway, Gateway, Runtimes, StartError, Stopped, raise_file_limit,
 };

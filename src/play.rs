@@ -17,6 +17,7 @@ use domain::egress::Reach;
 use domain::playlist::catalogue::{Catalogue, CatalogueBuilder};
 use domain::playlist::m3u::PlaylistLimits;
 use domain::stream::RequestHeaders;
+use node::tls::install_tls;
 use parking_lot::Mutex;
 use services::addresses::stream_address;
 use storage::Store;
@@ -118,7 +119,7 @@ async fn read_with_pauses(
     if lists.is_empty() {
         return Err(PlayError::NoLists);
     }
-    crate::install_tls();
+    install_tls();
     let fetch = fetch(config).map_err(PlayError::Client)?;
     let catalogue = Arc::new(Mutex::new(CatalogueBuilder::new()));
     let mut reports = Vec::with_capacity(lists.len());

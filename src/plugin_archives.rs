@@ -13,6 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::plugin::{Plugin, PluginKey};
+use node::uploads::{fetch_upload, share_upload_file};
+use route_frame::app::App;
 use services::files::Folder;
 use storage::plugin_files::ArchiveError;
 use storage::{ChangeMessage, Record, Write};
@@ -21,8 +23,7 @@ use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
 use uuid::Uuid;
 
-use crate::app::App;
-use crate::node::files::{fetch_upload, share_upload_file};
+use crate::nodes::Nodes;
 
 /// Pauses after a failure: the first one, and the longest.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -34,7 +35,7 @@ const RETRY_PAUSE_MAX: Duration = Duration::from_secs(60);
 /// # Errors
 /// The archive cannot be made or shared; it is tried again later.
 pub(crate) async fn share_plugin(app: &Arc<App>, key: &PluginKey) -> Result<(), String> {
-    if app.node().is_none() {
+    if app.nodes().node().is_none() {
         return Ok(());
     }
     let name = format!("{}.zip", Uuid::new_v4());
@@ -61,7 +62,7 @@ pub(crate) async fn share_plugin(app: &Arc<App>, key: &PluginKey) -> Result<(), 
 
 /// Shares an archive, and names it in the record of its plugin. Removes the file of the former one.
 async fn name_archive(app: &Arc<App>, key: &PluginKey, name: &str) -> Result<(), String> {
-    share_upload_file(app, Folder::Plugins, name).await?;
+    share_upload_file(app.nodes(), Folder::Plugins, name).await?;
     let (of_key, of_name) = (key.clone(), name.to_owned());
     let writing = app.models.store.write(move |write: &mut Write<'_>| {
         let Some(mut plugin) = write.by::<Plugin>("key", of_key.as_str())?.into_iter().next() else {
@@ -179,7 +180,7 @@ async fn synchronise(
 
 /// Installs the archive of another node.
 async fn install(app: &Arc<App>, key: &PluginKey, name: &str) -> Result<(), String> {
-    fetch_upload(app, Folder::Plugins, name).await;
+    fetch_upload(app.nodes(), Folder::Plugins, name).await;
     let (app, of_key, name) = (Arc::clone(app), key.clone(), name.to_owned());
     let installing = spawn_blocking(move || {
         let archive = File::open(app.files.path(Folder::Plugins, &name)?)?;

@@ -9,13 +9,14 @@ use actors::{Artwork, FindArtwork};
 use bytes::Bytes;
 use domain::logo::Logo;
 use domain::recording::{ArtworkOrigin, Recording};
+use node::uploads::fetch_upload;
+use route_frame::app::App;
 use services::files::Folder;
 use services::guide::{EntryId, read_guide};
 use services::image_types::PictureFormat;
 use services::logo_cache::{ImageWay, way_to_guide_image, way_to_logo};
 
-use crate::app::App;
-use crate::node::files::fetch_upload;
+use crate::nodes::Nodes;
 
 /// Finds pictures in the guides and logos of the gateway, as long as it runs.
 pub(crate) struct RecordingArtwork(pub(crate) Weak<App>);
@@ -76,7 +77,7 @@ async fn of_logo(app: &Arc<App>, logo: &Logo) -> Result<Bytes, String> {
         return app.logo_cache.fetch(&logo.url, way_to_logo(&app.models, logo)).await;
     };
     let path = app.files.path(Folder::Logos, file).map_err(|error| error.to_string())?;
-    fetch_upload(app, Folder::Logos, file).await;
+    fetch_upload(app.nodes(), Folder::Logos, file).await;
     let read = tokio::task::spawn_blocking(move || std::fs::read(path)).await;
     let bytes = read.map_err(|_| "a thread for files failed")?.map_err(|error| error.to_string())?;
     Ok(bytes.into())
@@ -107,8 +108,8 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::rest::frame::testing::Rest;
     use crate::rest::guide_testing::{guide_source, now, programme, put_guide};
+    use crate::rest::testing::Rest;
 
     const SVG: &[u8] = b"<svg xmlns='http://www.w3.org/2000/svg'/>";
 

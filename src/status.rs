@@ -6,13 +6,14 @@ use std::sync::atomic::Ordering;
 use domain::user::UserLevel;
 use http::StatusCode;
 use http::header::CACHE_CONTROL;
+use route_frame::access::Access;
+use route_frame::call::Call;
+use route_frame::route::{Content, MediaType, PlainText, Route};
 use server::refusals::refused_writes;
 use server::reply::Refusal;
 use services::metrics::{self, AccountReading, GuideReading, StoreReading};
 
-use crate::rest::frame::access::Access;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{Content, MediaType, PlainText, Route};
+use crate::nodes::Nodes;
 
 /// The text format of Prometheus.
 struct OpenMetrics;
@@ -55,7 +56,7 @@ async fn health(call: Call) -> Result<Content<PlainText>, Refusal> {
 
 /// Differs from [`health`]: a node that is drained works, and a store that refuses changes plays.
 async fn readiness(call: Call) -> Result<Content<PlainText>, Refusal> {
-    let is_drained = call.app.node().is_some_and(|it| it.drain.is_draining());
+    let is_drained = call.app.nodes().node().is_some_and(|it| it.drain.is_draining());
     let is_stopping =
         call.app.is_draining.load(Ordering::Acquire) && !call.app.has_successor.load(Ordering::Relaxed);
     let content = if is_drained || is_stopping {
@@ -79,7 +80,7 @@ async fn metrics(call: Call) -> Result<Content<OpenMetrics>, Refusal> {
         accounts: AccountReading::all(&call.app.models, &call.app.slots()),
         guides: GuideReading::all(&call.app.models),
         deliveries: call.app.integrations.counts(),
-        cluster: call.app.cluster.get().map(|it| it.view()),
+        cluster: call.app.nodes().cluster.get().map(|it| it.view()),
     };
     metrics::text(reading).map(Content::new).map_err(|_| Refusal::fault("write the metrics"))
 }

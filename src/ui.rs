@@ -16,15 +16,14 @@ use http::header::{
 };
 use http::{Response, StatusCode};
 use parking_lot::Mutex;
+use route_frame::access::Access;
+use route_frame::call::Call;
+use route_frame::route::{Answer, AnswerShape, Content, PageText, Route, client_has, entity_tag};
 use rust_embed::{EmbeddedFile, RustEmbed};
 use server::WarpBody;
 use server::encoding::{accepts_brotli, accepts_gzip};
 use server::reply::Refusal;
 use warp::reply::Response as Reply;
-
-use crate::rest::frame::access::Access;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{Answer, AnswerShape, Content, PageText, Route, client_has, entity_tag};
 
 /// The built files. Debug builds read them from the disk.
 #[derive(RustEmbed)]
@@ -256,7 +255,7 @@ mod tests {
     use flate2::read::GzDecoder;
 
     use super::*;
-    use crate::rest::frame::testing::Rest;
+    use crate::rest::testing::Rest;
 
     #[test]
     fn the_first_segments_are_reserved_user_names() {

@@ -42,11 +42,23 @@ pub fn configured_targets(level: &str) -> Targets {
 const LEVEL_BYTES_MAX: usize = 1000;
 
 /// The crates of this project, by their log targets.
-const CRATES: [&str; 9] =
-    ["headwater", "actors", "cluster", "config", "domain", "media", "server", "services", "storage"];
+const CRATES: [&str; 12] = [
+    "headwater",
+    "actors",
+    "cluster",
+    "config",
+    "domain",
+    "media",
+    "node",
+    "player",
+    "route_frame",
+    "server",
+    "services",
+    "storage",
+];
 
 /// Crates that were once parts of `headwater`: a level for it applies to them, unless they have their own.
-const PARTS_OF_HEADWATER: [&str; 3] = ["config", "server", "services"];
+const PARTS_OF_HEADWATER: [&str; 6] = ["config", "node", "player", "route_frame", "server", "services"];
 
 /// Applies a level for `headwater` to the crates that were parts of it.
 fn with_parts(targets: Targets) -> Targets {

@@ -10,6 +10,7 @@ pub mod caller;
 mod container;
 pub mod encoding;
 pub mod field_errors;
+pub mod listening;
 pub mod network_refusals;
 pub mod noun;
 pub mod origin;

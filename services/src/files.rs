@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 use storage::create_folder;
 use uuid::Uuid;
 
+/// Path below which uploaded pictures are served.
+pub const PICTURES: &str = "/api/accounts/avatars/";
+
 /// Maximum length of the name of a file, in bytes.
 pub(crate) const FILE_NAME_BYTES_MAX: usize = 128;
 

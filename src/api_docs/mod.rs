@@ -10,11 +10,10 @@ use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
     X_FRAME_OPTIONS,
 };
+use route_frame::access::Access;
+use route_frame::call::Call;
+use route_frame::route::{Content, Document, MediaTypes, PageText, Route, entity_tag};
 use server::reply::Refusal;
-
-use crate::rest::frame::access::Access;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{Content, Document, MediaTypes, PageText, Route, entity_tag};
 
 /// Both programs insert styles and pictures of their own. The second one searches in a worker that it makes itself.
 const POLICY: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
@@ -111,7 +110,7 @@ mod tests {
     use sha2::{Digest, Sha256};
 
     use super::*;
-    use crate::rest::frame::testing::Rest;
+    use crate::rest::testing::Rest;
 
     #[tokio::test]
     async fn below_a_path_the_pages_and_the_description_name_paths_with_it() {

@@ -14,14 +14,14 @@ use config::{ClusterConfig, Config};
 use domain::cluster::record::{ClusterRecord, JobName, JobRecord, MemberState, NodeId, RecordKey};
 use domain::cluster::rules::RENEW_INTERVAL;
 use domain::cluster::version::{RaiseRefusal, raised_version};
+use node::tls::install_tls;
+use node::versions;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, timeout_at};
 
 use super::doctor::{CheckReport, Finding};
 use super::reachability::check_nodes;
-use crate::gateway::install_tls;
-use crate::node::versions;
 use crate::play::{printable, say};
 
 /// Longest time for reaching the engine.

@@ -12,14 +12,14 @@ use cluster::{Engine, EngineLog, Key, WatchEvent};
 use config::{Config, DataFolder};
 use domain::cluster::record::{MemberState, NodeId};
 use domain::cluster::token::NodeRole;
+use node::file::{NodeFile, begin_cluster};
+use node::versions::{self, Raised};
 use services::open_store::open_store;
 use tokio::runtime::Builder;
 use tokio::time::{Instant, timeout_at};
 
 use super::cluster::{CONNECT_TIMEOUT, connected, options};
 use crate::control::{self, ControlReply, ControlRequest};
-use crate::node::file::{NodeFile, begin_cluster};
-use crate::node::versions::{self, Raised};
 use crate::play::say;
 
 /// Makes this gateway the first node of a cluster. Blocks.

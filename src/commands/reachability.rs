@@ -6,12 +6,12 @@ use cluster::nats::{NatsEngine, NatsOptions};
 use cluster::{Engine, Key};
 use config::{Config, DataFolder};
 use futures_util::future::join_all;
+use node::file::NodeFile;
+use node::reach::reach;
 use tokio::time::timeout;
 
 use super::cluster::{connected, renewals};
 use super::doctor::{CheckReport, Finding};
-use crate::node::file::NodeFile;
-use crate::node::reach::reach;
 
 /// Longest wait for the answer of a node, with all its addresses.
 const ANSWER_MAX: Duration = Duration::from_secs(10);

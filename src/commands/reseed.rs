@@ -8,6 +8,8 @@ use anyhow::{Context, anyhow, ensure};
 use cluster::nats::NatsEngine;
 use cluster::{Engine, EngineLog, node_id};
 use config::{Config, DataFolder};
+use node::file::NodeFile;
+use node::reseed::{begin_new_log, check_need, newest_keys};
 use services::open_store::open_store;
 use storage::Store;
 use storage::log::{CommitLog, LogKeys, LogPosition};
@@ -16,8 +18,6 @@ use tokio::task::spawn_blocking;
 
 use super::cluster::{connected, options};
 use super::nodes::{check_servers, members, must_not_run};
-use crate::node::file::NodeFile;
-use crate::node::reseed::{begin_new_log, check_need, newest_keys};
 use crate::play::{say, say_error};
 
 /// Begins a new log. Blocks.

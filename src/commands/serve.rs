@@ -5,11 +5,11 @@ use std::io;
 use std::sync::Arc;
 
 use config::{Config, DataFolder};
+use node::joining::{self, JoinError};
 use services::open_store::{DataError, open_store};
 
 use crate::gateway::{Gateway, Runtimes, StartError};
 use crate::handover::{Listeners, TakeOver};
-use crate::node::joining::{self, JoinError};
 use crate::play::{addresses_text, local_authority, say};
 
 /// Error that prevents `serve` from starting.

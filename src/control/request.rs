@@ -15,6 +15,9 @@ use domain::ids::UserId;
 use domain::login::DeviceLogin;
 use domain::secret::{Secret, ServerKeys};
 use domain::user::{PasswordHash, User, UserLevel, check_admin_password, check_username, is_last_superuser};
+use node::file::NodeFile;
+use node::join::{create_token, remove_node};
+use node::versions::{self, Raised};
 use serde::{Deserialize, Serialize};
 use services::auth::{PASSWORD_BYTES_MAX, SERVER_KEYS, hash_password, random};
 use services::backups::uploaded_files;
@@ -23,10 +26,6 @@ use services::strm_export::{ExportChoices, ExportOrder, ExportReport};
 use storage::backup::{BackupSecret, create_backup};
 use storage::records::remove_playlists_of;
 use storage::{Error, Models, Store, Write};
-
-use crate::node::file::NodeFile;
-use crate::node::join::{create_token, remove_node};
-use crate::node::versions::{self, Raised};
 
 /// A request of the operator.
 #[derive(Debug, Serialize, Deserialize)]

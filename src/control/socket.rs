@@ -18,6 +18,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use config::DataFolder;
 use hmac::{Hmac, KeyInit, Mac};
+use node::forward::Forwarder;
 use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
 use storage::Models;
@@ -30,7 +31,6 @@ use tracing::warn;
 
 use super::request::{ControlReply, ControlRequest, execute};
 use crate::handover::{RestartRequest, RestartRequests};
-use crate::node::forward::Forwarder;
 
 /// Maximum length of a request, in bytes.
 const REQUEST_BYTES_MAX: u64 = 64 << 10;
@@ -160,7 +160,7 @@ async fn answer(
         },
         Ok(request) => {
             let passed = match node.filter(|_| request.is_shared()) {
-                Some(node) => node.forwarder.pass(&request).await,
+                Some(node) => pass(node, &request).await,
                 None => None,
             };
             match passed {
@@ -174,6 +174,17 @@ async fn answer(
     let mut reply = serde_json::to_vec(&outcome)?;
     reply.push(b'\n');
     timeout(TRANSFER_TIMEOUT, writer.write_all(&reply)).await?
+}
+
+/// Passes a request to the node that writes what all nodes share. `None`: this is the one, so it executes the request itself.
+async fn pass(node: &ControlledNode, request: &ControlRequest) -> Option<Outcome> {
+    let Ok(request) = serde_json::to_value(request) else {
+        return Some(Err("the request has no JSON form".to_owned()));
+    };
+    let outcome = node.forwarder.pass(&request).await?;
+    let unreadable =
+        |error| format!("failed to read the reply of the node that writes the configuration: {error}");
+    Some(outcome.and_then(|it| serde_json::from_value(it).map_err(unreadable)))
 }
 
 /// Executes a request on the store of the running gateway.

@@ -5,9 +5,9 @@
 //! be stopped and started. The gateway treats it like any provider, with two playlists and two accounts.
 
 mod source;
+pub(crate) mod state;
 
 use std::net::SocketAddr;
-use std::sync::OnceLock;
 
 use actors::now_ms;
 use config::Config;
@@ -22,8 +22,8 @@ use storage::Store;
 use uuid::Uuid;
 
 pub use self::source::Source;
-use self::source::{SourceError, SourceSwitches};
-use crate::app::App;
+use self::source::SourceError;
+use self::state::Demo;
 use crate::gateway::{Gateway, Runtimes, StartError};
 use crate::play::{addresses_text, player_origin, say, temporary};
 
@@ -45,21 +45,6 @@ pub(crate) const FEATURES: [Feature; 6] = [
     Feature { name: "colours-a", channel: "Colours", bytes: include_bytes!("colours-a.ts") },
     Feature { name: "colours-b", channel: "Colours", bytes: include_bytes!("colours-b.ts") },
 ];
-
-/// The demo, as request handlers see it.
-#[derive(Debug)]
-pub(crate) struct Demo {
-    /// The admin whom a browser on this machine is signed in as.
-    pub(crate) admin: UserId,
-    pub(crate) switches: SourceSwitches,
-}
-
-impl App {
-    /// Returns the demo that this gateway is part of, if it is.
-    pub(crate) fn demo(&self) -> Option<&Demo> {
-        self.state::<OnceLock<Demo>>().get()
-    }
-}
 
 /// Name of the admin of the demo.
 const ADMIN: &str = "demo";

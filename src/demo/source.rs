@@ -25,13 +25,14 @@ use hyper::body::{Frame, Incoming};
 use media::{Clip, ClipError, Connection};
 use server::accept::{Handler, Server};
 use server::admission::Admission;
+use server::listening::{ListenError, bind_on};
 use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
-use tracing::info;
 
 use super::FEATURES;
-use crate::gateway::{Runtimes, StartError, bind_on};
+use super::state::SourceSwitches;
+use crate::gateway::Runtimes;
 
 /// Pieces that a connection may lag behind before it loses some; about one second.
 const LAG_MAX: usize = 64;
@@ -45,7 +46,7 @@ pub enum SourceError {
     #[error("failed to read the clip {name}")]
     Clip { name: &'static str, source: ClipError },
     #[error(transparent)]
-    Start(#[from] StartError),
+    Listen(#[from] ListenError),
 }
 
 /// The running source. Dropping it stops its port, its connections and its players.
@@ -56,31 +57,12 @@ pub struct Source {
     _server: Server,
 }
 
-/// Stops and starts the clips of the source, and outlives it.
-#[derive(Clone, Debug)]
-pub(crate) struct SourceSwitches(Arc<[(&'static str, watch::Sender<bool>)]>);
-
-impl SourceSwitches {
-    /// Returns the name of each clip and whether it is sent.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (&'static str, bool)> {
-        self.0.iter().map(|(name, on_air)| (*name, *on_air.borrow()))
-    }
-
-    /// Starts or stops a clip. Returns its name, or `None` if no clip has it.
-    pub(crate) fn set(&self, name: &str, is_on_air: bool) -> Option<&'static str> {
-        let (name, on_air) = self.0.iter().find(|it| it.0 == name)?;
-        on_air.send_replace(is_on_air);
-        info!(source = name, on_air = is_on_air, "demo source was stopped or started");
-        Some(name)
-    }
-}
-
 impl Source {
     /// Starts the source at `listen`, or at a free port of the same address if that port is in use.
     pub async fn start(listen: SocketAddr, runtimes: &Runtimes) -> Result<Source, SourceError> {
         let packets = &runtimes.packets;
         let (listener, address) = match bind_on(Listen::at(listen), packets) {
-            Err(StartError::Listen { source, .. }) if source.kind() == std::io::ErrorKind::AddrInUse => {
+            Err(error) if error.source.kind() == std::io::ErrorKind::AddrInUse => {
                 bind_on(Listen::at(SocketAddr::new(listen.ip(), 0)), packets)?
             }
             bound => bound?,

@@ -16,15 +16,14 @@ use actors::now_ms;
 use config::{self, NetworkClass, Networks};
 use domain::discovery::{ANNOUNCED_MAX, AnnouncedDevice, AnswerLimit};
 use domain::origin::NetworkList as _;
+use player::announced_devices;
+use route_frame::app::App;
 use socket2::{Domain, Protocol, Socket, Type};
 use storage::Models;
 use tokio::net::UdpSocket;
 use tokio::runtime::Handle;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
-
-use crate::app::App;
-use crate::player::announced_devices;
 
 /// Pause after an error, so that a broken port does not keep a processor busy.
 const ERROR_PAUSE: Duration = Duration::from_millis(100);
@@ -134,7 +133,7 @@ impl Devices {
     fn for_client(&self, client: IpAddr) -> Vec<AnnouncedDevice> {
         let Some(origin) = self.origin(client) else { return Vec::new() };
         let devices = announced_devices(&self.app.models).into_iter().take(ANNOUNCED_MAX);
-        let announced = |(device, path): (crate::player::Device, String)| AnnouncedDevice {
+        let announced = |(device, path): (player::Device, String)| AnnouncedDevice {
             device_id: device.id,
             tuner_count: device.tuner_count,
             base_url: format!("{origin}{path}"),

@@ -1,12 +1,12 @@
 //! The gateway as one value: start it, ask it for its addresses, stop it.
 
-mod listening;
+mod for_nodes;
 mod stopping;
 
 use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use actors::{
@@ -14,15 +14,29 @@ use actors::{
     Importer, IntegrationParts, MetricsSnapshot, Plans, PluginTargets, PredecessorParts, RecordingsFolder,
     StorePlans, Switchboard, System, SystemParts, effective_settings,
 };
-use config::{Config, DataFolder, Listen};
+use config::{Config, DataFolder};
 use domain::plan::PlanContext;
 use domain::secret::Secret;
 use domain::settings::Settings;
 use domain::user::UserLevel;
 use media::{DialSettings, Launcher, TcpDial, can_restrict_files};
+use node::archives::follow_archives;
+use node::context::NodeContext;
+use node::fetch::FetchForNodes;
+use node::forward::Forwarder;
+use node::membership::{MembershipError, NodeParts};
+use node::play::PlayForNodes;
+use node::port::NodePort;
+use node::recordings::Reporter;
+use node::routes::NodePortParts;
+use node::tls::install_tls;
+use node::work::NodeWork;
+use player::context::PlayerContext;
+use route_frame::app::App;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use server::accept::Server;
 use server::admission::Admission;
+use server::listening::{ListenError, listen_on};
 use server::origin::Origins;
 use server::{Forward, Routes, route_table};
 use services::auth::may_stream_from;
@@ -40,28 +54,17 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
 use warp::Filter;
 
-use self::listening::listen_on;
-pub(crate) use self::listening::{bind, bind_on};
+use self::for_nodes::ForNodes;
 pub use self::stopping::{Drained, DrainingGateway, Stopped};
-use crate::app::{App, States};
 use crate::control::{ControlSocket, ControlledNode};
-use crate::demo::Demo;
+use crate::demo::state::Demo;
 use crate::discovery::Discovery;
 pub use crate::discovery::DiscoveryAddresses;
 use crate::handover::{self, Listeners, RestartRequest, TakeOver};
-use crate::node::archives::follow_archives;
-use crate::node::fetch::FetchForNodes;
-use crate::node::forward::Forwarder;
-use crate::node::membership::{Node, NodeParts};
-use crate::node::play::PlayForNodes;
-use crate::node::port::NodePort;
-use crate::node::recordings::Reporter;
-use crate::node::routes::NodePortParts;
-use crate::node::work::NodeWork;
-use crate::player::PlayerState;
+use crate::nodes::Nodes;
 use crate::recording_artwork::RecordingArtwork;
-use crate::rest::{Port, RestState};
-use crate::{node, plugin_archives, push, rest};
+use crate::rest::Port;
+use crate::{plugin_archives, push, rest};
 
 /// Folder of the beginnings and ends of films, in the data folder.
 const FILMS_FOLDER: &str = "films";
@@ -85,8 +88,8 @@ impl Runtimes {
 /// Reason why a gateway did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    #[error("failed to listen on {listen}")]
-    Listen { listen: Listen, source: io::Error },
+    #[error(transparent)]
+    Listen(#[from] ListenError),
     #[error("failed to read the store")]
     Store(#[source] storage::Error),
     #[error("failed to start the actors")]
@@ -95,8 +98,8 @@ pub enum StartError {
     Fetch(#[source] FetchError),
     #[error("failed to set up connections to providers: {0}")]
     Dial(String),
-    #[error("failed to take part in the cluster: failed to {0}")]
-    Cluster(String),
+    #[error(transparent)]
+    Membership(#[from] MembershipError),
     #[error("a runtime has shut down")]
     Runtime,
 }
@@ -190,10 +193,7 @@ impl Gateway {
         origins.log(&config);
         let app = {
             let (system, admission) = (Arc::clone(&system), Arc::clone(&admission));
-            let new_app = move || {
-                let states = states(&config, &models, &system)?;
-                App::new(config, models, guide_files, &system, fetch, admission, states).map(Arc::new)
-            };
+            let new_app = move || app(config, models, guide_files, &system, fetch, admission).map(Arc::new);
             runtimes.work.spawn_blocking(new_app)
         };
         let app = app.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
@@ -201,18 +201,18 @@ impl Gateway {
         // With the runtime of the control plane, whose task it is.
         let node_listener = match membership {
             Some(membership) => {
-                let of_node = Arc::clone(&app);
+                let of_node = Arc::clone(app.nodes());
                 let joining = async move { node::membership::start(&of_node, membership, kept).await };
                 runtimes.work.spawn(joining).await.map_err(|_| StartError::Runtime)??
             }
             None => None,
         };
-        if app.node().is_some() {
-            app.recorder.report_files_with(Arc::new(Reporter(Arc::downgrade(&app))));
+        if app.nodes().node().is_some() {
+            app.recorder.report_files_with(Arc::new(Reporter(Arc::downgrade(app.nodes()))));
         }
         app.recorder.find_artwork_with(Arc::new(RecordingArtwork(Arc::downgrade(&app))));
         let (api_routes, player_routes) = routes(&app);
-        let node_port = node_listener.zip(app.node()).map(|(listener, node)| {
+        let node_port = node_listener.zip(app.nodes().node()).map(|(listener, node)| {
             let handler = route_table(api_routes.clone(), Arc::clone(&origins), runtimes.work.clone(), None);
             let player =
                 route_table(player_routes.clone(), Arc::clone(&origins), runtimes.work.clone(), None);
@@ -222,7 +222,11 @@ impl Gateway {
                 api: handler.for_nodes(),
                 play: PlayForNodes::new(player.for_nodes()),
                 fetch: fetch_for_nodes,
-                work: NodeWork::new(&app, runtimes.work.clone()),
+                work: NodeWork::new(
+                    app.nodes(),
+                    Arc::new(ForNodes(Arc::downgrade(&app))),
+                    runtimes.work.clone(),
+                ),
                 folder: app.config.data_dir.clone(),
                 rings: system.shared_channels(),
                 drain: Arc::clone(&node.drain),
@@ -232,7 +236,7 @@ impl Gateway {
             let _entered = runtimes.packets.enter();
             NodePort::start(listener, parts)
         });
-        let forward = app.node().map(|it| forward_to_writer(&it.forwarder));
+        let forward = app.nodes().node().map(|it| forward_to_writer(&it.forwarder));
         let open = |listener, routes| {
             let handler = route_table(routes, Arc::clone(&origins), runtimes.work.clone(), forward.clone());
             let header_timeout = app.config.limits.header_timeout;
@@ -249,7 +253,7 @@ impl Gateway {
             AbortOnDropHandle::new(runtimes.work.spawn(app.recording_rules.clone().follow()));
         let strm_schedule = strm_export::follow(app.strm_exports.clone());
         let strm_schedule = AbortOnDropHandle::new(runtimes.work.spawn(strm_schedule));
-        let archives = AbortOnDropHandle::new(runtimes.work.spawn(follow_archives(Arc::clone(&app))));
+        let archives = AbortOnDropHandle::new(runtimes.work.spawn(follow_archives(Arc::clone(app.nodes()))));
         let discovery = Discovery::start(&app, player_addr, &runtimes.work);
         {
             let _entered = runtimes.work.enter();
@@ -266,7 +270,7 @@ impl Gateway {
             });
             app.plugin_processes.start(app.models.clone(), &app.config, &app.plugins.files, answer);
         });
-        let cluster_plugins = app.node().map(|_| {
+        let cluster_plugins = app.nodes().node().map(|_| {
             let app = Arc::clone(&app);
             AbortOnDropHandle::new(runtimes.work.spawn(async move {
                 // Without processes, the folders are still kept up to date.
@@ -302,6 +306,7 @@ impl Gateway {
         let (requests, restarts) = handover::requests();
         let node = self
             .app
+            .nodes()
             .node()
             .map(|it| ControlledNode { drain: Arc::clone(&it.drain), forwarder: Arc::clone(&it.forwarder) });
         match ControlSocket::open(folder, self.models().clone(), requests, node) {
@@ -332,13 +337,13 @@ impl Gateway {
     /// Waits until this gateway cannot be a node of its cluster, because the others write what it cannot read. Returns why.
     pub async fn unfit_for_cluster(&self) -> String {
         let removed = async {
-            match self.app.node() {
+            match self.app.nodes().node() {
                 Some(node) => node.trust.removed().await,
                 None => pending().await,
             }
         };
         let unfit = async {
-            match self.app.cluster.get() {
+            match self.app.nodes().cluster.get() {
                 Some(cluster) => node::versions::until_unfit(cluster).await,
                 None => pending().await,
             }
@@ -382,7 +387,7 @@ impl Gateway {
     /// Returns whether this gateway is a member of a cluster: then its viewers keep their streams only if the new process
     /// continues its membership, with its slots.
     pub fn is_in_cluster(&self) -> bool {
-        self.app.cluster.get().is_some()
+        self.app.nodes().cluster.get().is_some()
     }
 
     /// Returns handles of the listening sockets.
@@ -578,16 +583,58 @@ async fn start_system(
     Ok((Arc::new(system.map_err(StartError::Actors)?), of_app))
 }
 
-/// Returns the state of each part of the gateway. Reads the store, so it blocks.
+/// Builds the application context around a started system and the HTTP client of this node, with the state of each part of the
+/// gateway. Reads the store, so it blocks.
 ///
 /// # Errors
-/// Returns an error if the store cannot be read.
-pub(crate) fn states(config: &Config, models: &Models, system: &System) -> Result<States, storage::Error> {
-    Ok(States::default()
-        .with(PlayerState::new(config, models, system)?)
-        .with(RestState::default())
-        .with(OnceLock::<Node>::new())
-        .with(OnceLock::<Demo>::new()))
+/// Returns an error if the store cannot be read or has no server keys.
+pub(crate) fn app(
+    config: Config,
+    models: Models,
+    guide_files: GuideFiles,
+    system: &Arc<System>,
+    fetch: Fetch,
+    admission: Arc<Admission>,
+) -> Result<App, storage::Error> {
+    let app = App::new(config, models, guide_files, system, fetch, admission)?;
+    let nodes = Arc::new(NodeContext {
+        config: app.config.clone(),
+        models: app.models.clone(),
+        files: app.files.clone(),
+        guide_files: app.guides.files.clone(),
+        archives: Arc::clone(&app.archives),
+        backups: app.backups.clone(),
+        auth: app.auth.clone(),
+        switchboard: app.switchboard.clone(),
+        vod: app.vod.clone(),
+        time_shift: app.time_shift.clone(),
+        recorder: app.recorder.clone(),
+        events: app.events.clone(),
+        integrations: app.integrations.clone(),
+        plans: Arc::clone(&app.plans),
+        system: Weak::clone(&app.system),
+        cluster: OnceLock::new(),
+        node: OnceLock::new(),
+    });
+    let players = Arc::new(PlayerContext {
+        config: app.config.clone(),
+        models: app.models.clone(),
+        guides: app.guides.clone(),
+        titles: app.titles.clone(),
+        auth: app.auth.clone(),
+        plans: Arc::clone(&app.plans),
+        switchboard: app.switchboard.clone(),
+        hls_sessions: app.hls_sessions.clone(),
+        vod: app.vod.clone(),
+        time_shift: app.time_shift.clone(),
+        recorder: app.recorder.clone(),
+        settings: app.settings.clone(),
+        nodes: Arc::clone(&nodes),
+        is_draining: Arc::clone(&app.is_draining),
+        archives: Arc::clone(&app.archives),
+        states: player::states(&app.config, &app.models, system)?,
+    });
+    Ok(rest::with_states(app.with(players).with(nodes).with(OnceLock::<Demo>::new())))
 }
 
 /// Returns what sends the writes of clients to the node that writes the configuration.
@@ -635,12 +682,6 @@ pub(crate) fn fetch(config: &Config) -> Result<Fetch, FetchError> {
     })
 }
 
-/// Installs the TLS provider of this process. Later calls do nothing.
-pub fn install_tls() {
-    // An error means that a provider is already installed.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-}
-
 /// Raises the soft limit of open files to the hard limit and returns the limit now in effect. Every viewer needs one
 /// file, and the usual soft limit of 1,024 is meant for programs that use `select`.
 pub fn raise_file_limit() -> Option<u64> {
@@ -659,6 +700,7 @@ pub fn raise_file_limit() -> Option<u64> {
 mod tests {
     use std::net::Ipv4Addr;
 
+    use config::Listen;
     use domain::playlist::catalogue::Catalogue;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;

@@ -8,13 +8,14 @@ use actors::{Draining, OtherSlot, System};
 use domain::cluster::BootTime;
 use domain::cluster::record::Incarnation;
 use media::RingDirectory;
+use node::port::NodePort;
+use route_frame::app::App;
 use server::accept::Server;
 use tokio::time::Instant;
 use tracing::info;
 
 use super::Gateway;
-use crate::app::App;
-use crate::node::port::NodePort;
+use crate::nodes::Nodes;
 
 /// Time for the last streams of a process that was restarted to end after their last packets.
 const LAST_STREAMS_TIMEOUT: Duration = Duration::from_secs(5);
@@ -51,11 +52,11 @@ impl Gateway {
             tokio::join!(self.system.drain(), self.api.answered(deadline), self.player.answered(deadline));
         let mut incarnation = None;
         if draining.n_channels() > 0 {
-            if let Some(node) = self.app.node() {
+            if let Some(node) = self.app.nodes().node() {
                 node.retire();
             }
-            if let Some(cluster) = self.app.cluster.get() {
-                incarnation = cluster.hand_over(self.app.node().is_some()).await;
+            if let Some(cluster) = self.app.nodes().cluster.get() {
+                incarnation = cluster.hand_over(self.app.nodes().node().is_some()).await;
             }
         }
         let store = self.app.models.store.clone();
@@ -80,7 +81,7 @@ impl Gateway {
     async fn begin_stop(&mut self, has_successor: bool) -> Instant {
         info!("gateway stopping");
         drop(self.listeners.take());
-        if let Some(node) = self.app.node().filter(|_| !has_successor) {
+        if let Some(node) = self.app.nodes().node().filter(|_| !has_successor) {
             node.drain.stop();
             if let Some(shared) = self.system.shared_channels() {
                 // Their viewers on other nodes get no gap if another node has opened the source before this one ends.
@@ -108,7 +109,7 @@ impl Gateway {
     async fn finish_stop(self, deadline: Instant) -> Stopped {
         let (actors_ended, api_ended, player_ended) =
             tokio::join!(self.system.stop(), self.api.drained(deadline), self.player.drained(deadline));
-        if let Some(cluster) = self.app.cluster.get() {
+        if let Some(cluster) = self.app.nodes().cluster.get() {
             // After the last source was closed, because the others may open sources in its place now.
             cluster.leave().await;
         }
@@ -166,14 +167,14 @@ impl DrainingGateway {
 
     /// Notes until when its incarnation is valid.
     pub(crate) fn prolonged(&self, until: BootTime) {
-        if let Some(cluster) = self.app.cluster.get() {
+        if let Some(cluster) = self.app.nodes().cluster.get() {
             cluster.prolonged(until);
         }
     }
 
     /// Closes all connections with leases of the cluster.
     pub(crate) fn end_leases(&self) {
-        if let Some(cluster) = self.app.cluster.get() {
+        if let Some(cluster) = self.app.nodes().cluster.get() {
             cluster.end_handed_over();
         }
     }

@@ -4,8 +4,9 @@ use std::io;
 use std::net::TcpListener;
 
 use config::{Config, Listen};
+use server::listening::bind;
 
-use crate::gateway::{StartError, bind};
+use crate::gateway::StartError;
 
 /// The listening sockets, each with the address of the configuration that it is for.
 #[derive(Debug)]

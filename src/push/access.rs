@@ -7,13 +7,12 @@ use domain::login::DeviceLogin;
 use domain::secret::ServerKeys;
 use domain::user::User;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
+use route_frame::app::App;
 use server::caller::Caller;
 use server::reply::Refusal;
 use services::auth::Denied;
 use storage::{Change, ChangeMessage, Changes, Record};
 use tokio::sync::watch;
-
-use crate::app::App;
 
 /// Path of the WebSocket.
 pub(super) const PATH: &str = "/ws/";

@@ -12,7 +12,10 @@ use actors::{
 use domain::event::{Event, EventBody};
 use domain::ids::{AccountId, GuideSourceId};
 use domain::recording::{Recording, RecordingStatus};
+use node::overview;
+use node::status::WantedClients;
 use parking_lot::Mutex;
+use route_frame::app::App;
 use services::matching::MatchReport;
 use storage::{ChangeMessage, ChangedIds, Changes, Record, Table};
 use tokio::sync::broadcast::error::RecvError;
@@ -24,8 +27,7 @@ use tracing::error;
 use super::frames::{self, Notification, RecordingCounts};
 use super::other_nodes;
 use super::statistics::{ClientsOf, Statistics, StatisticsReader};
-use crate::app::App;
-use crate::node::status::{self, WantedClients};
+use crate::nodes::Nodes;
 use crate::rest::{pushed_past_stats, pushed_stats};
 
 /// Interval of the statistics.
@@ -207,7 +209,7 @@ async fn measure(app: &App, newest: &watch::Sender<Newest>, wanted: &Wanted) {
     loop {
         ticks.tick().await;
         let statuses = live(app, &wanted.all()).await;
-        let totals = status::totals(app).await;
+        let totals = overview::totals(app.nodes()).await;
         let table = app.models.channels.load();
         let statistics = reader.read(statuses, &totals, &table, Instant::now(), now_ms());
         newest.send_replace(Some(Arc::new(statistics)));
@@ -216,7 +218,7 @@ async fn measure(app: &App, newest: &watch::Sender<Newest>, wanted: &Wanted) {
 
 /// Returns the status of all live channels, those of other nodes included. One that does not answer in time is left out.
 async fn live(app: &App, clients: &WantedClients) -> Vec<(Target, ChannelStatus)> {
-    let overview = status::overview(app, clients).await.unwrap_or_default();
+    let overview = overview::overview(app.nodes(), clients).await.unwrap_or_default();
     overview.into_iter().filter_map(|it| it.status.map(|status| (it.target, status))).collect()
 }
 
@@ -365,13 +367,13 @@ async fn watch_sessions(app: &App, sender: &broadcast::Sender<Arc<Notification>>
     loop {
         ticks.tick().await;
         // An error only means that there is no listener.
-        let watched = status::films(app).await;
+        let watched = overview::films(app.nodes()).await;
         if films.note(&watched)
             && let Some(stats) = pushed_stats(&app.models, &watched)
         {
             drop(sender.send(frames::vod_stats(&stats)));
         }
-        let watched = status::past(app).await;
+        let watched = overview::past(app.nodes()).await;
         if past.note(&watched)
             && let Some(stats) = pushed_past_stats(&app.models, &watched)
         {
@@ -454,7 +456,7 @@ async fn watch_recordings(app: &App, sender: &broadcast::Sender<Arc<Notification
         let sizes = match running.is_empty() {
             // Nobody is asked for nothing.
             true => BTreeMap::new(),
-            false => status::recordings(app).await,
+            false => overview::recordings(app.nodes()).await,
         };
         let size = |it: &Arc<Recording>| Some((it.id, it.owner, *sizes.get(&it.id)?));
         let now: Vec<_> = running.iter().filter_map(size).collect();

@@ -22,6 +22,7 @@ use std::sync::Arc;
 use config::NetworkClass;
 use http::header::{HeaderMap, HeaderValue, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use http::{Method, StatusCode};
+use route_frame::app::App;
 use server::Routes;
 use server::accept::ConnectionGuard;
 use server::caller::{Caller, caller};
@@ -36,7 +37,6 @@ use self::hub::Hub;
 pub(crate) use self::other_nodes::refreshes_for_others;
 use self::session::Session;
 use self::socket_limit::SocketLimit;
-use crate::app::App;
 
 /// Maximum size of a message from a client, in bytes. Clients only send pings.
 const MESSAGE_BYTES_MAX: usize = 4 << 10;

@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use actors::now_ms;
+use node::overview;
+use route_frame::app::App;
 use serde_json::Value;
 use tokio::sync::broadcast;
 
 use super::frames::{self, Notification};
 use super::hub::every_period;
-use crate::app::App;
-use crate::node::status;
+use crate::nodes::Nodes;
 
 /// Maximum number of refreshes that a node sends. Each is that of an account or of a guide source.
 const REFRESHES_MAX: usize = 1_000;
@@ -31,14 +32,14 @@ pub(crate) fn refreshes_for_others(app: &App) -> Vec<Value> {
 
 /// Sends the progress of refreshes on other nodes.
 pub(super) async fn watch_refreshes(app: &App, sender: &broadcast::Sender<Arc<Notification>>) {
-    if app.node().is_none() {
+    if app.nodes().node().is_none() {
         return;
     }
     let mut known = RefreshesElsewhere::default();
     let mut ticks = every_period();
     loop {
         ticks.tick().await;
-        for changed in known.changes(status::refreshes(app).await) {
+        for changed in known.changes(overview::refreshes(app.nodes()).await) {
             // An error only means that there is no listener.
             let _ = sender.send(Notification::for_admins(changed));
         }

@@ -16,6 +16,7 @@ use actors::view_limits;
 use domain::user::{User, UserLevel};
 use futures_util::{SinkExt as _, StreamExt as _};
 use media::Connection;
+use route_frame::app::App;
 use server::accept::ConnectionGuard;
 use server::caller::Caller;
 use services::recording_rules::dvr_settings;
@@ -29,7 +30,6 @@ use super::heartbeat::{Heartbeat, HeartbeatAction};
 use super::hub::{Hub, HubMessage, Listener};
 use super::socket_limit::SocketPermit;
 use super::statistics::{ClientsOf, may_see};
-use crate::app::App;
 
 /// Time limit for sending one frame.
 const SEND_TIMEOUT: Duration = Duration::from_secs(30);

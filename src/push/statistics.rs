@@ -9,13 +9,13 @@ use actors::{ChannelStatus, ClientStatus, Target};
 use domain::channel::Channel;
 use domain::lineup::{ViewLimits, visible};
 use domain::time::iso_millis;
+use node::status::NodeTotals;
 use serde_json::{Value, json};
 use storage::Table;
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::frames::update;
-use crate::node::status::NodeTotals;
 use crate::rest::SegmenterView;
 
 /// The channels whose clients an admin gets.

@@ -7,7 +7,7 @@ use domain::guide::source::{GuideSource, GuideSourceKind};
 use domain::guide::state::{GuideState, GuideStatus};
 use domain::ids::{GuideChannelId, GuideSourceId};
 
-use crate::rest::frame::testing::Rest;
+use crate::rest::testing::Rest;
 
 /// Length of an hour, in seconds.
 pub(crate) const HOUR: i64 = 60 * 60;

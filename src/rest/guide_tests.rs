@@ -11,7 +11,7 @@ use services::guide::{DAY, GuideEntry, GuideReader, read_guide};
 use uuid::Uuid;
 
 use super::guide_testing::{HOUR, four_days, guide_source, now, programme, put_guide};
-use crate::rest::frame::testing::Rest;
+use crate::rest::testing::Rest;
 
 fn channel(id: u32, tvg_id: Option<&str>) -> Channel {
     let tvg_id = tvg_id.map(str::to_owned);

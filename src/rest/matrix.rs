@@ -20,16 +20,16 @@ use domain::user::UserLevel;
 use domain::user_group::UserGroup;
 use http::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use route_frame::access::Access;
+use route_frame::call::ParameterKind;
+use route_frame::field::{Field, Kind};
+use route_frame::input::BodyShape;
+use route_frame::route::{AnswerShape, Route};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::routes;
-use crate::rest::frame::access::Access;
-use crate::rest::frame::call::ParameterKind;
-use crate::rest::frame::field::{Field, Kind};
-use crate::rest::frame::input::BodyShape;
-use crate::rest::frame::route::{AnswerShape, Route};
-use crate::rest::frame::testing::{
+use crate::rest::testing::{
     ADMIN, INACTIVE, REMOTE, Rest, SECRET, STANDARD, STREAMER, SUPERUSER, TRUSTED_PROXY,
 };
 use crate::rest::title_testing::put_titles;

@@ -4,51 +4,56 @@
 //! reading of requests, the refusals, the published schema, the access checks, and the tests that call every route.
 //! To add one, copy `api/channels/groups.rs`, change the nouns, and add it to the `mod.rs` beside it.
 //!
-//! Reading order: `api/channels/groups.rs` (a whole resource), then in `frame/`: `record.rs` (rendering and changing
-//! records), `field.rs` (tables of fields), `route.rs` (an operation), `access.rs` (its callers), `dispatch.rs`
-//! (everything before a handler runs), `list.rs`, `refuse.rs`, `openapi.rs`.
+//! Reading order: `api/channels/groups.rs` (a whole resource), `record.rs` (rendering and changing records), `list.rs`,
+//! then in the crate `route-frame`: `field.rs` (tables of fields), `route.rs` (an operation), `access.rs` (its callers),
+//! `dispatch.rs` (everything before a handler runs), `openapi.rs`.
 
 pub(crate) mod api;
-pub(crate) mod frame;
+mod choice;
+#[cfg(test)]
+mod conform;
+#[cfg(test)]
+mod dispatch_tests;
 #[cfg(test)]
 pub(crate) mod guide_testing;
 #[cfg(test)]
 mod guide_tests;
+mod list;
 #[cfg(test)]
 mod matrix;
 #[cfg(test)]
+mod player_tests;
+#[cfg(test)]
+mod plugin_tests;
+#[cfg(test)]
 mod reads;
+mod record;
+mod saved_upload;
+#[cfg(test)]
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 pub(crate) mod title_testing;
+#[cfg(test)]
+mod upload_tests;
 
 use std::sync::Arc;
 
 use domain::user::UserLevel;
+use route_frame::app::App;
+pub(crate) use route_frame::plugin::PluginCalls;
+use route_frame::route::Route;
+use route_frame::{dispatch, openapi};
 use server::Routes;
 
-pub(crate) use self::api::{ChannelMaker, SegmenterView, past_sessions, pushed_past_stats, pushed_stats};
+pub(crate) use self::api::{ChannelMaker, SegmenterView, pushed_past_stats, pushed_stats};
 use self::api::{ChannelRowCache, DeletedRules};
-pub(crate) use self::frame::plugin::PluginCalls;
-use self::frame::route::Route;
-use self::frame::{dispatch, openapi};
-use crate::app::App;
-use crate::{api_docs, player, status, ui};
+use crate::{api_docs, status, ui};
 
-/// The state that requests to resources share.
-#[derive(Default)]
-pub(crate) struct RestState {
-    /// Channels as lists show them.
-    channel_rows: ChannelRowCache,
-    deleted_rules: DeletedRules,
-}
-
-impl App {
-    /// Returns the state that requests to resources share.
-    fn rest(&self) -> &RestState {
-        self.state()
-    }
+/// Adds the state of each resource that has some.
+pub(crate) fn with_states(app: App) -> App {
+    app.with(ChannelRowCache::default()).with(DeletedRules::default())
 }
 
 /// Returns the routes of the table as a filter, which answers every request.

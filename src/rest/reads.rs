@@ -12,12 +12,12 @@ use domain::source_url::SourceUrl;
 use domain::stream::{Stream, StreamProperties};
 use domain::user::{User, UserLevel};
 use http::Method;
+use route_frame::access::Access;
 use uuid::Uuid;
 
 use super::routes;
-use crate::rest::frame::access::Access;
-use crate::rest::frame::testing::{ADMIN, Rest};
 use crate::rest::guide_testing::guide_source;
+use crate::rest::testing::{ADMIN, Rest};
 
 /// Entries on a page; also the largest page that a list has if none is requested.
 const PAGE: u64 = 100;

@@ -9,7 +9,7 @@ use domain::vod::{
 };
 use serde_json::{Map, json};
 
-use crate::rest::frame::testing::{Rest, SECRET};
+use crate::rest::testing::{Rest, SECRET};
 
 pub(crate) const DRAMA: VodCategoryId = VodCategoryId(101);
 pub(crate) const LATE_NIGHT: VodCategoryId = VodCategoryId(102);

@@ -11,6 +11,7 @@ use domain::egress::Reach;
 use domain::panel::{PanelAnswer, PanelLogin};
 use domain::source_url::SourceUrl;
 use domain::time::iso_millis;
+use node::tls::install_tls;
 use tokio::runtime::Builder;
 use tokio::time::Instant;
 
@@ -49,7 +50,7 @@ pub(super) fn check(config: &Config, folder: &DataFolder, report: &mut CheckRepo
     };
     let n_accounts = accounts.iter().filter(|it| !it.is_custom()).count();
     report.add(Finding::good("store", format!("{n_accounts} account(s)")));
-    crate::install_tls();
+    install_tls();
     let runtime = Builder::new_current_thread().enable_all().build();
     let (fetch, runtime) = match (fetch(config), runtime) {
         (Ok(fetch), Ok(runtime)) => (fetch.within(limits()), runtime),

@@ -12,6 +12,7 @@ use config::{Config, DataFolder, ListSource, NewImport};
 use domain::account::{Account, AccountProfile, PlaylistLocation, REFRESH_INTERVAL_HOURS, RefreshRecord};
 use domain::ids::AccountId;
 use domain::stream::Stream;
+use node::tls::install_tls;
 use services::open_store::open_store;
 use storage::records::next_profile_id;
 use storage::{Models, Write};
@@ -82,7 +83,7 @@ fn import_list(
     account: AccountId,
     confirm: bool,
 ) -> anyhow::Result<Result<ImportSummary, ImportError>> {
-    crate::install_tls();
+    install_tls();
     let fetch = fetch(config).context("failed to set up the HTTP client")?;
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let options = ImportOptions { confirm, ..ImportOptions::default() };

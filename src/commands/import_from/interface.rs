@@ -7,6 +7,7 @@ use domain::secret::Secret;
 use domain::source_url::SourceUrl;
 use domain::stream::RequestHeaders;
 use import_from::{LOGO_FILE, SourceTable};
+use node::tls::install_tls;
 use serde_json::{Map, Value, json};
 use services::logo_cache::LOGO_BYTES_MAX;
 
@@ -59,7 +60,7 @@ pub(super) fn read(
     credentials: &Credentials,
     into: &mut Gathered,
 ) -> anyhow::Result<()> {
-    crate::install_tls();
+    install_tls();
     let limits = FetchLimits { bytes_max: ANSWER_BYTES_MAX, ..FetchLimits::default() };
     let fetch = Fetch::new(limits).context("failed to set up the HTTP client")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -7,9 +7,9 @@ use std::path::Path;
 use anyhow::Context;
 use import_from::{PlannedUser, Report, SourceTable};
 use serde_json::{Value, json};
-use services::files::{Files, Folder};
+use services::files::{Files, Folder, PICTURES};
 
-use crate::rest::api::accounts::avatar::{PICTURES, check};
+use crate::rest::api::accounts::avatar::check;
 
 /// A picture that was fetched, and its name in the data folder.
 pub(super) struct NewPicture {

@@ -2,12 +2,13 @@
 
 use http::StatusCode;
 use resource_derive::{Body, View};
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::route::Route;
 use serde::Serialize;
 use server::reply::Refusal;
 
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
+use crate::demo::state::OwnDemo;
 
 /// A built-in source.
 #[derive(Clone, Debug, Serialize, View)]
@@ -56,7 +57,7 @@ async fn order(call: Call, order: DemoOrder) -> Result<DemoSourceView, Refusal> 
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::rest::frame::testing::Rest;
+    use crate::rest::testing::Rest;
 
     #[tokio::test]
     async fn a_gateway_that_is_not_the_demo_has_no_built_in_sources() {

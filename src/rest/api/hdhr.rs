@@ -11,15 +11,15 @@ use domain::tuner::{
 };
 use http::StatusCode;
 use resource_derive::View;
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::route::{Created, NoContent, Route};
 use serde::Serialize;
 use server::reply::Refusal;
 use storage::Write;
 
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{Page, WholeOrPages};
-use crate::rest::frame::record::{Render, refuse_if, set, set_fields, view_from};
-use crate::rest::frame::route::{Created, NoContent, Route};
+use crate::rest::list::{Page, WholeOrPages};
+use crate::rest::record::{RecordCall, Render, refuse_if, set, set_fields, view_from};
 
 /// An additional emulated tuner, which media servers treat as a device of its own.
 #[derive(Clone, Debug, Serialize, View)]
@@ -142,7 +142,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::rest::frame::testing::Rest;
+    use crate::rest::testing::Rest;
 
     #[tokio::test]
     async fn admins_create_change_and_delete_devices_which_end_with_their_channel_profile() {

@@ -16,9 +16,10 @@ mod schema;
 mod tuner;
 mod vod;
 
+use route_frame::route::Route;
+
 pub(crate) use self::channels::{ChannelMaker, ChannelRowCache, DeletedRules};
-pub(crate) use self::proxy::{SegmenterView, past_sessions, pushed_past_stats, pushed_stats};
-use crate::rest::frame::route::Route;
+pub(crate) use self::proxy::{SegmenterView, pushed_past_stats, pushed_stats};
 
 /// Returns every operation of the API.
 pub(super) fn routes() -> Vec<Route> {

@@ -1,12 +1,11 @@
 //! `/api/`: the API root.
 
 use resource_derive::View;
+use route_frame::access::Access;
+use route_frame::call::Call;
+use route_frame::route::Route;
 use serde::Serialize;
 use server::reply::Refusal;
-
-use crate::rest::frame::access::Access;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
 
 /// The API root.
 #[derive(Clone, Debug, Serialize, View)]

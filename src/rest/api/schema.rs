@@ -6,12 +6,12 @@ use bytes::Bytes;
 use http::header::{ACCEPT, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use resource_derive::Query;
+use route_frame::access::Access;
+use route_frame::call::Call;
+use route_frame::route::{Document, MediaTypes, Route, entity_tag};
 use server::reply::Refusal;
 
-use crate::rest::frame::access::Access;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{Document, MediaTypes, Route, entity_tag};
-use crate::rest::frame::value::{Named, choice};
+use crate::rest::choice::{Named, choice};
 
 const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
@@ -147,7 +147,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::rest::frame::testing::Rest;
+    use crate::rest::testing::Rest;
 
     #[tokio::test]
     async fn the_document_is_json_or_yaml_as_the_caller_prefers() {

@@ -6,14 +6,14 @@ use domain::core_settings::TUNER_SETTINGS;
 use domain::tuner::{DEVICE_ID_CHARS_MAX, TUNER_NAME_CHARS_MAX, TUNERS_MAX, TunerSettings, device_id_of};
 use http::StatusCode;
 use resource_derive::View;
+use route_frame::access::{ADMIN, STANDARD};
+use route_frame::call::Call;
+use route_frame::route::Route;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
 
 use crate::rest::api::core::change_setting;
-use crate::rest::frame::access::{ADMIN, STANDARD};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
 
 /// The emulated tuner, as media servers see it.
 #[derive(Clone, Debug, Serialize, View)]
@@ -100,7 +100,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::rest::frame::testing::Rest;
+    use crate::rest::testing::Rest;
 
     #[tokio::test]
     async fn the_tuner_has_its_settings_and_a_lineup_for_each_channel_profile() {

@@ -323,7 +323,7 @@ const UNSYNCED_FOLDERS: [(&str, &str); 14] = [
     ("actors/src/recorder/after/remux.rs", "files of a program while it runs"),
     ("actors/src/vod/disk.rs", "a cache"),
     ("services/src/logo_cache.rs", "a cache"),
-    ("src/player/screen/clips.rs", "a cache"),
+    ("player/src/screen/clips.rs", "a cache"),
     ("services/src/strm_export/folder.rs", "the next export writes everything again"),
     ("storage/src/engine/folder.rs", "copies of databases, which are synced whole before they count"),
     ("storage/src/engine/memory_copy.rs", "a folder of links to a copy in memory"),

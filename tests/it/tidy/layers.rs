@@ -11,11 +11,15 @@ const LAYERS: &str = "
   storage◄─┼────actors─┘  │          storage: domain; the only user of sled
   cluster◄─┤      ▲       │          cluster: domain, storage; the only user of async-nats
         ▲  │      │       │          actors: cluster, domain, media, storage; the only user of ractor and reqwest
-        ├──┴─── config ───┤          config, server, services, src: all below them, and of media only the re-exports of its crate root
+        ├──┴─── config ───┤          config … src: all below them, and of media only the re-exports of its crate root
         │         ▲       │
-        ├────── server ───┤          server, src: the only users of warp
+        ├────── server ───┤          server and the crates with routes: the only users of warp
         │         ▲       │
         ├───── services ──┤
+        │         ▲       │
+        ├─ route-frame, node ┤       what happens to a request around its handler; the nodes of a cluster: they do not know each other
+        │         ▲       │
+        ├───── player ────┤          the routes for players
         │         ▲       │
         └─────── src ─────┘
                   ▲
@@ -31,7 +35,7 @@ struct CrateRule {
     may_use: &'static [&'static str],
 }
 
-const CRATES: [CrateRule; 12] = [
+const CRATES: [CrateRule; 15] = [
     CrateRule { name: "domain", folder: "domain", may_use: &[] },
     CrateRule { name: "import-from", folder: "import-from", may_use: &["domain"] },
     CrateRule { name: "media", folder: "media", may_use: &[] },
@@ -49,7 +53,33 @@ const CRATES: [CrateRule; 12] = [
         folder: "services",
         may_use: &["actors", "config", "domain", "media", "server", "storage"],
     },
-    CrateRule { name: "resource-derive", folder: "resource-derive", may_use: &[] },
+    CrateRule {
+        name: "node",
+        folder: "node",
+        may_use: &["actors", "cluster", "config", "domain", "media", "server", "services", "storage"],
+    },
+    CrateRule { name: "resource-derive", folder: "route-frame/derive", may_use: &[] },
+    CrateRule {
+        name: "route-frame",
+        folder: "route-frame",
+        may_use: &["actors", "config", "domain", "media", "resource-derive", "server", "services", "storage"],
+    },
+    CrateRule {
+        name: "player",
+        folder: "player",
+        may_use: &[
+            "actors",
+            "config",
+            "domain",
+            "media",
+            "node",
+            "resource-derive",
+            "route-frame",
+            "server",
+            "services",
+            "storage",
+        ],
+    },
     CrateRule {
         name: "headwater",
         folder: ".",
@@ -60,7 +90,10 @@ const CRATES: [CrateRule; 12] = [
             "domain",
             "import-from",
             "media",
+            "node",
+            "player",
             "resource-derive",
+            "route-frame",
             "server",
             "services",
             "storage",
@@ -83,10 +116,10 @@ const USERS: [(&str, &[&str]); 17] = [
     ("anyhow", &["services", "headwater"]),
     ("clap", &["config"]),
     ("prometheus-client", &["services"]),
-    ("rcgen", &["headwater"]),
+    ("rcgen", &["node"]),
     ("tower-service", &["server", "headwater"]),
     ("tracing-subscriber", &["config", "services", "headwater"]),
-    ("warp", &["server", "headwater"]),
+    ("warp", &["server", "node", "player", "route-frame", "headwater"]),
     ("syn", &["resource-derive"]),
 ];
 

@@ -11,10 +11,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates that serve HTTP, and what they share.
-const HTTP_SOURCES: [&str; 4] = ["config/src", "server/src", "services/src", "src"];
+const HTTP_SOURCES: [&str; 7] =
+    ["config/src", "server/src", "services/src", "node/src", "player/src", "route-frame/src", "src"];
 
 /// The folders of non-test code.
-const SOURCES: [&str; 9] = [
+const SOURCES: [&str; 12] = [
     "domain/src",
     "import-from/src",
     "media/src",
@@ -23,6 +24,9 @@ const SOURCES: [&str; 9] = [
     "config/src",
     "server/src",
     "services/src",
+    "node/src",
+    "player/src",
+    "route-frame/src",
     "src",
 ];
 

@@ -3,18 +3,19 @@
 use domain::user::User;
 use http::StatusCode;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use player::recordings::{RECORDINGS_GUIDE, RECORDINGS_PLAYLIST};
 use resource_derive::View;
+use route_frame::access::{ADMIN, STREAMER};
+use route_frame::call::Call;
+use route_frame::route::Route;
+use route_frame::value::ShownSecret;
 use serde::Serialize;
 use server::reply::Refusal;
 use services::recording_rules::dvr_settings;
 use url::form_urlencoded::Serializer;
 
-use crate::player::recordings::{RECORDINGS_GUIDE, RECORDINGS_PLAYLIST};
 use crate::rest;
-use crate::rest::frame::access::{ADMIN, STREAMER};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
-use crate::rest::frame::value::{Named, ShownSecret, choice};
+use crate::rest::choice::{Named, choice};
 
 /// The addresses of a user for players.
 #[derive(Clone, Debug, Serialize, View)]
@@ -161,7 +162,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::rest::frame::testing::{Rest, STREAMER as STREAMER_USER};
+    use crate::rest::testing::{Rest, STREAMER as STREAMER_USER};
 
     #[tokio::test]
     async fn a_user_gets_the_addresses_of_every_player_interface_and_an_admin_those_of_all_users() {

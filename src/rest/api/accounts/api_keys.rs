@@ -7,13 +7,14 @@ use domain::secret::Secret;
 use domain::user::{API_KEY_CHARS, ApiKey, User, UserLevel, check_api_key};
 use http::StatusCode;
 use resource_derive::{Body, View};
+use route_frame::access::STREAMER;
+use route_frame::call::Call;
+use route_frame::route::{Created, Route};
 use serde::Serialize;
 use server::reply::Refusal;
 
 use super::users::UserView;
-use crate::rest::frame::access::STREAMER;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{Created, Route};
+use crate::rest::record::RecordCall;
 
 /// Selects the owner of the key.
 #[derive(Clone, Debug, Body)]

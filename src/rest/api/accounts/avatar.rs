@@ -4,6 +4,7 @@ use data_encoding::HEXLOWER;
 use domain::user::User;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
+use services::files::PICTURES;
 use sha2::{Digest, Sha256};
 use url::Url;
 
@@ -12,8 +13,6 @@ use super::users::check_email;
 
 const FIELD: &str = "avatar_config";
 const TYPES: [&str; 4] = ["gravatar", "initials", "upload", "url"];
-/// Path below which uploaded pictures are served.
-pub(crate) const PICTURES: &str = "/api/accounts/avatars/";
 /// Maximum length of initials, in characters.
 const INITIALS_CHARS_MAX: usize = 4;
 /// Maximum length of a URL, in characters.

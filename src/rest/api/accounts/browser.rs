@@ -12,6 +12,10 @@ use domain::user::{USERNAME_CHARS_MAX, User};
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, COOKIE, HOST, HeaderMap, HeaderValue, ORIGIN, SET_COOKIE};
 use resource_derive::{Body, View};
+use route_frame::access::Access;
+use route_frame::call::Call;
+use route_frame::route::{Answer, AnswerShape, Route};
+use route_frame::value::Shape;
 use serde::Serialize;
 use server::reply::Refusal;
 use tracing::warn;
@@ -20,11 +24,8 @@ use url::Url;
 use super::setup::is_on_this_machine;
 use super::users::PASSWORD_CHARS_MAX;
 use super::{logins, tokens};
-use crate::rest::frame::access::Access;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::record::find;
-use crate::rest::frame::route::{Answer, AnswerShape, Route};
-use crate::rest::frame::value::Shape;
+use crate::demo::state::OwnDemo;
+use crate::rest::record::find;
 
 /// Credentials of a login in a browser.
 #[derive(Clone, Debug, Body)]
@@ -253,7 +254,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::rest::frame::testing::{Answer as TestAnswer, Rest};
+    use crate::rest::testing::{Answer as TestAnswer, Rest};
 
     const RENEW: &str = "/api/accounts/auth/browser/renew/";
     const LOGOUT: &str = "/api/accounts/auth/browser/logout/";

@@ -8,6 +8,10 @@ use domain::login::{BrowserLogin, DeviceLogin, surplus};
 use domain::user::{PasswordHash, User, UserLevel};
 use http::StatusCode;
 use resource_derive::{Query, View};
+use route_frame::access::STREAMER;
+use route_frame::call::Call;
+use route_frame::route::{NoContent, Route};
+use route_frame::value::Time;
 use serde::Serialize;
 use server::reply::Refusal;
 use services::auth::Auth;
@@ -15,11 +19,7 @@ use storage::Write;
 use tracing::warn;
 use uuid::Uuid;
 
-use crate::rest::frame::access::STREAMER;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::record::find;
-use crate::rest::frame::route::{NoContent, Route};
-use crate::rest::frame::value::Time;
+use crate::rest::record::find;
 
 /// A login on a device, with its refresh token.
 #[derive(Clone, Debug, Serialize, View)]

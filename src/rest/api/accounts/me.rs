@@ -3,6 +3,9 @@
 use domain::secret::Secret;
 use domain::user::{USERNAME_CHARS_MAX, User};
 use resource_derive::Body;
+use route_frame::access::STREAMER;
+use route_frame::call::Call;
+use route_frame::route::Route;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
 
@@ -10,10 +13,7 @@ use super::users::{
     CHARS_MAX, PASSWORD_CHARS_MAX, UserView, check_email, check_name, check_name_of, new_password,
 };
 use super::{avatar, logins, passwords, properties};
-use crate::rest::frame::access::STREAMER;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::record::{find, set};
-use crate::rest::frame::route::Route;
+use crate::rest::record::{RecordCall, find, set};
 
 /// Changes to the caller's own account. Level, groups, channel profiles, flags and limits can be changed by admins only,
 /// and are ignored here.

@@ -20,7 +20,7 @@ mod tokens;
 mod user_groups;
 mod users;
 
-use crate::rest::frame::route::Route;
+use route_frame::route::Route;
 
 pub(super) fn routes() -> Vec<Route> {
     let routes = [

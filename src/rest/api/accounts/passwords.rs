@@ -2,10 +2,9 @@
 
 use domain::secret::Secret;
 use domain::user::{PasswordHash, User, UserLevel, check_admin_password};
+use route_frame::call::Call;
 use server::reply::Refusal;
 use services::auth::Denied;
-
-use crate::rest::frame::call::Call;
 
 /// Returns the hash of a new password, unless it is too weak for the user. Expensive: check everything else before.
 pub(super) async fn hash(call: &Call, user: &User, password: &Secret) -> Result<PasswordHash, Refusal> {

@@ -3,24 +3,24 @@
 
 use domain::user::User;
 use http::StatusCode;
+use node::uploads::{fetch_upload, share_upload};
+use route_frame::access::{ADMIN, Access, STREAMER};
+use route_frame::app::App;
+use route_frame::blocking::run_blocking;
+use route_frame::call::Call;
+use route_frame::picture::Picture;
+use route_frame::route::{NoContent, Route};
+use route_frame::upload::{FILE, Upload};
 use serde_json::{Map, Value, json};
 use server::reply::Refusal;
-use services::files::Folder;
+use services::files::{Folder, PICTURES};
 use services::image_types::PictureFormat;
 use tracing::warn;
 use uuid::Uuid;
 
-use super::avatar::PICTURES;
 use super::users::UserView;
-use crate::app::App;
-use crate::node::files::{fetch_upload, share_upload};
-use crate::rest::frame::access::{ADMIN, Access, STREAMER};
-use crate::rest::frame::blocking::run_blocking;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::picture::Picture;
-use crate::rest::frame::record::find;
-use crate::rest::frame::route::{NoContent, Route};
-use crate::rest::frame::upload::{FILE, Upload};
+use crate::nodes::Nodes;
+use crate::rest::record::{RecordCall, find};
 
 /// Maximum size of a picture of a user, in bytes.
 pub(crate) const PICTURE_BYTES_MAX: u64 = 2 << 20;
@@ -67,7 +67,7 @@ async fn remove_of(call: Call) -> Result<NoContent, Refusal> {
 async fn show(call: Call) -> Result<Picture, Refusal> {
     let name = call.text("name")?.to_owned();
     let format = PictureFormat::from_name(&name).ok_or_else(unknown)?;
-    fetch_upload(&call.app, Folder::Avatars, &name).await;
+    fetch_upload(call.app.nodes(), Folder::Avatars, &name).await;
     let files = call.app.files.clone();
     let read = run_blocking("read a picture", move || std::fs::read(files.path(Folder::Avatars, &name)?));
     let bytes = read.await?.map_err(|_| unknown())?;
@@ -95,7 +95,7 @@ async fn replace(call: Call, id: u32, upload: Upload) -> Result<UserView, Refusa
         Ok::<_, Refusal>(name)
     });
     let name = saved.await??;
-    if let Err(refusal) = share_upload(&call.app, Folder::Avatars, &name).await {
+    if let Err(refusal) = share_upload(call.app.nodes(), Folder::Avatars, &name).await {
         remove_unused(&call.app, id).await;
         return Err(refusal);
     }
@@ -163,7 +163,7 @@ pub(super) async fn remove_unused(app: &App, id: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rest::frame::testing::{ADMIN as ADMIN_USER, Answer, Rest, STREAMER as STREAMER_USER};
+    use crate::rest::testing::{ADMIN as ADMIN_USER, Answer, Rest, STREAMER as STREAMER_USER};
 
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\nnot much of a picture";
 

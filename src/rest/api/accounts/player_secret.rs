@@ -3,12 +3,12 @@
 
 use domain::user::User;
 use http::StatusCode;
+use route_frame::access::{ADMIN, STREAMER};
+use route_frame::call::Call;
+use route_frame::route::{NoContent, Route};
 use server::reply::Refusal;
 
-use crate::rest::frame::access::{ADMIN, STREAMER};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::record::find;
-use crate::rest::frame::route::{NoContent, Route};
+use crate::rest::record::find;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -52,7 +52,7 @@ async fn revoke(call: &Call, id: u32) -> Result<NoContent, Refusal> {
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::rest::frame::testing::{INACTIVE, Rest, STANDARD, STREAMER as STREAMER_USER};
+    use crate::rest::testing::{INACTIVE, Rest, STANDARD, STREAMER as STREAMER_USER};
 
     async fn status(rest: &Rest, user: u32, secret: &str) -> u16 {
         let name = rest.user(user).username.clone();

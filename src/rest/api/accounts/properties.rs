@@ -7,11 +7,11 @@ use domain::recording::QUOTA_BYTES_MAX;
 use domain::recording::retention::USER_QUOTA;
 use domain::secret::Secret;
 use domain::user::{CATCHUP_ENABLED, RECORDINGS_ENABLED, User};
+use route_frame::call::Call;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
 
 use super::users::PASSWORD_CHARS_MAX;
-use crate::rest::frame::call::Call;
 
 const FIELD: &str = "custom_properties";
 /// The player password.

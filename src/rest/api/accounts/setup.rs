@@ -11,14 +11,14 @@ use domain::user::{USERNAME_CHARS_MAX, User, UserLevel};
 use http::header::{HOST, HeaderValue, ORIGIN};
 use http::{HeaderMap, StatusCode};
 use resource_derive::{Body, View};
+use route_frame::access::Access;
+use route_frame::call::Call;
+use route_frame::route::Route;
 use serde::Serialize;
 use server::reply::Refusal;
 
 use super::passwords;
 use super::users::{CHARS_MAX, PASSWORD_CHARS_MAX, check_email, check_name};
-use crate::rest::frame::access::Access;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
 
 /// The first admin.
 #[derive(Clone, Debug, Body)]

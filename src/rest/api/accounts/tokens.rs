@@ -4,15 +4,15 @@ use domain::secret::Secret;
 use domain::user::USERNAME_CHARS_MAX;
 use http::StatusCode;
 use resource_derive::{Body, View};
+use route_frame::access::{Access, STREAMER};
+use route_frame::call::Call;
+use route_frame::route::Route;
 use serde::Serialize;
 use server::reply::Refusal;
 use uuid::Uuid;
 
 use super::logins;
 use super::users::PASSWORD_CHARS_MAX;
-use crate::rest::frame::access::{Access, STREAMER};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
 
 /// Credentials of a login.
 #[derive(Clone, Debug, Body)]

@@ -9,16 +9,16 @@ use domain::user::User;
 use domain::user_group::{Permission, USER_GROUP_NAME_CHARS_MAX, UserGroup, permissions_of};
 use http::StatusCode;
 use resource_derive::{Query, View};
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::route::{Created, NoContent, Route};
 use serde::Serialize;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 use storage::Table;
 
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
-use crate::rest::frame::record::{Lookup, Render, find, set};
-use crate::rest::frame::route::{Created, NoContent, Route};
+use crate::rest::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
+use crate::rest::record::{Lookup, RecordCall, Render, find, set};
 
 /// A group of users, with permissions that its users hold.
 #[derive(Clone, Debug, Serialize, View)]
@@ -192,7 +192,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::rest::frame::testing::{Rest, SUPERUSER};
+    use crate::rest::testing::{Rest, SUPERUSER};
 
     #[tokio::test]
     async fn a_group_gives_its_permissions_to_its_users_until_it_is_deleted() {

@@ -16,6 +16,10 @@ use domain::user::{
 use domain::user_group::{Permission, UserGroup, permissions_of};
 use http::StatusCode;
 use resource_derive::{Query, View};
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::route::{Created, NoContent, Route};
+use route_frame::value::{ShownSecret, Time, WriteOnly};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use server::field_errors::FieldErrors;
@@ -25,12 +29,9 @@ use storage::{Table, Write};
 
 use super::user_groups::{PERMISSIONS_MAX, check_permissions};
 use super::{api_keys, avatar, logins, passwords, pictures, properties};
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{Ordering, Page, Search, WholeOrPages, matches};
-use crate::rest::frame::record::{Lookup, Render, WriteOnly, find, refuse_if, set, set_fields, view_from};
-use crate::rest::frame::route::{Created, NoContent, Route};
-use crate::rest::frame::value::{ShownSecret, Time, choice};
+use crate::rest::choice::choice;
+use crate::rest::list::{Ordering, Page, Search, WholeOrPages, matches};
+use crate::rest::record::{Lookup, RecordCall, Render, find, refuse_if, set, set_fields, view_from};
 
 /// Maximum length of a password, in characters.
 pub(super) const PASSWORD_CHARS_MAX: usize = 128;

@@ -11,6 +11,12 @@ use domain::user::UserLevel;
 use http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH};
 use http::{HeaderValue, Method, StatusCode};
 use resource_derive::{Body, Query, View};
+use route_frame::access::{ADMIN, Access};
+use route_frame::blocking::run_blocking;
+use route_frame::call::Call;
+use route_frame::route::{Accepted, Content, Created, MediaType, NoContent, Route};
+use route_frame::upload::Upload;
+use route_frame::value::Time;
 use serde::Serialize;
 use server::reply::Refusal;
 use services::backups::{Backups, StoredBackup, Task, TaskRefusal, TaskState};
@@ -19,12 +25,8 @@ use tokio_util::io::ReaderStream;
 use warp::Reply as _;
 use warp::reply::Response as Reply;
 
-use crate::rest::frame::access::{ADMIN, Access};
-use crate::rest::frame::blocking::run_blocking;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{Accepted, Content, Created, MediaType, NoContent, Route};
-use crate::rest::frame::upload::Upload;
-use crate::rest::frame::value::{Named, Time, choice};
+use crate::nodes::Nodes;
+use crate::rest::choice::{Named, choice};
 
 /// A back-up in the data folder.
 #[derive(Clone, Debug, Serialize, View)]
@@ -215,7 +217,7 @@ async fn restore(call: Call, secret: RestoreSecret) -> Result<Accepted<BackupTas
     let name = call.text("name")?.to_owned();
     let wanted = name.clone();
     let unlocked = blocking(&call, move |backups| unlock(backups, &wanted, secret)).await??;
-    if call.app.node().is_some() {
+    if call.app.nodes().node().is_some() {
         return Err(Refusal::bad_request(
             "This gateway is a node of a cluster, whose nodes share one configuration. Stop it, run `headwater restore` and \
              `headwater cluster reseed` on this machine, and start it.",

@@ -6,15 +6,15 @@ use domain::backup_schedule::{BackupFrequency, BackupSchedule, RETENTION_MAX};
 use domain::core_settings::BACKUP_SETTINGS;
 use http::StatusCode;
 use resource_derive::View;
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::route::Route;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use server::reply::Refusal;
 
 use crate::rest::api::core::change_setting;
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
-use crate::rest::frame::value::{Named, choice};
+use crate::rest::choice::{Named, choice};
 
 /// When back-ups are made, and how many are kept. Scheduled back-ups have no passphrase.
 #[derive(Clone, Debug, Serialize, View)]

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::rest::frame::testing::{Answer, Rest, SECRET};
+use crate::rest::testing::{Answer, Rest, SECRET};
 
 const GROUPS: &str = "/api/channels/groups/";
 
@@ -123,7 +123,7 @@ async fn an_upload_that_is_no_complete_back_up_is_refused_and_leaves_nothing() {
     let whole = download(&rest, &name).await;
     let mut changed = whole.clone();
     changed[whole.len() / 2] ^= 1;
-    let bearer = rest.bearer(crate::rest::frame::testing::ADMIN);
+    let bearer = rest.bearer(crate::rest::testing::ADMIN);
     let headers = [("authorization", bearer.as_str()), ("content-type", "application/gzip")];
     for (bytes, part) in [
         (whole[..whole.len() - 1].to_vec(), "truncated"),

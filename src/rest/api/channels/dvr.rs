@@ -7,21 +7,22 @@ use std::sync::Arc;
 use domain::comskip::{CONFIG_BYTES_MAX, ComskipConfig, ConfigError};
 use domain::core_settings::DVR_SETTINGS;
 use media::find_program;
+use node::uploads::share_upload;
 use resource_derive::View;
+use route_frame::access::ADMIN;
+use route_frame::app::App;
+use route_frame::blocking::run_blocking;
+use route_frame::call::Call;
+use route_frame::route::Route;
+use route_frame::upload::{FILE, Upload};
 use serde::Serialize;
 use serde_json::json;
 use server::reply::Refusal;
 use services::files::{COMSKIP_CONFIG, Folder};
 
 use super::recordings::dvr_settings;
-use crate::app::App;
-use crate::node::files::share_upload;
+use crate::nodes::Nodes;
 use crate::rest::api::core::change_setting;
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::blocking::run_blocking;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
-use crate::rest::frame::upload::{FILE, Upload};
 
 /// How commercials are found in recordings.
 #[derive(Clone, Debug, Serialize, View)]
@@ -111,7 +112,7 @@ async fn save(call: &Call, config: ComskipConfig) -> Result<(), Refusal> {
     saved
         .await?
         .map_err(|error| Refusal::unavailable(format!("The configuration cannot be saved: {error}.")))?;
-    share_upload(&call.app, Folder::Comskip, COMSKIP_CONFIG).await
+    share_upload(call.app.nodes(), Folder::Comskip, COMSKIP_CONFIG).await
 }
 
 async fn view(call: &Call) -> Result<ComskipConfigView, Refusal> {
@@ -146,7 +147,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::rest::frame::testing::{ADMIN, Answer, Rest};
+    use crate::rest::testing::{ADMIN, Answer, Rest};
 
     async fn upload(rest: &Rest, content: &[u8]) -> Answer {
         let mut body =

@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use domain::account_group::AccountGroup;
 use domain::group::Group;
 use resource_derive::View;
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::route::Route;
 use serde::Serialize;
 use server::reply::Refusal;
 
 use super::groups::{has_channels, links};
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
 
 /// Result of a cleanup.
 #[derive(Clone, Debug, Serialize, View)]

@@ -10,15 +10,15 @@ use domain::ids::{AccountId, GroupId};
 use domain::user::UserLevel;
 use http::StatusCode;
 use resource_derive::{Query, View};
+use route_frame::access::{ADMIN, STREAMER};
+use route_frame::call::Call;
+use route_frame::route::{Created, NoContent, Route};
 use serde::Serialize;
 use server::reply::Refusal;
 use storage::{Table, Write};
 
-use crate::rest::frame::access::{ADMIN, STREAMER};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
-use crate::rest::frame::record::{Lookup, Render, find, refuse_if};
-use crate::rest::frame::route::{Created, NoContent, Route};
+use crate::rest::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
+use crate::rest::record::{Lookup, RecordCall, Render, find, refuse_if};
 
 /// A channel group, by which channels and streams are sorted.
 #[derive(Clone, Debug, Serialize, View)]
@@ -192,7 +192,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::rest::frame::testing::{
+    use crate::rest::testing::{
         ADMIN as ADMIN_USER, Rest, STANDARD as STANDARD_USER, STREAMER as STREAMER_USER,
     };
 

@@ -3,15 +3,15 @@
 use domain::guide::matching::GuideAlias;
 use domain::ids::GuideSourceId;
 use resource_derive::{Query, View};
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::route::{NoContent, Route};
+use route_frame::value::Time;
 use serde::Serialize;
 use server::reply::Refusal;
 
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{Page, Search, WholeOrPages, matches};
-use crate::rest::frame::record::Render;
-use crate::rest::frame::route::{NoContent, Route};
-use crate::rest::frame::value::Time;
+use crate::rest::list::{Page, Search, WholeOrPages, matches};
+use crate::rest::record::{RecordCall, Render};
 
 /// A learned name of a guide channel.
 #[derive(Clone, Debug, Serialize, View)]

@@ -19,10 +19,11 @@ pub(super) mod streams;
 pub(in crate::rest::api) mod undo;
 pub(super) mod values;
 
+use route_frame::route::Route;
+
 pub(crate) use self::channels::ChannelMaker;
 pub(crate) use self::channels::rows::ChannelRowCache;
 pub(crate) use self::recording_rules::DeletedRules;
-use crate::rest::frame::route::Route;
 
 pub(super) fn routes() -> Vec<Route> {
     let routes = [

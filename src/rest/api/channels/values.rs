@@ -6,14 +6,15 @@ use domain::ids::GroupId;
 use domain::source_url::{NETWORK_SCHEMES, SourceUrl};
 use domain::timeshift::TimeShiftMode;
 use media::check_udp_address;
+use route_frame::field::{Field, Kind, Place};
+use route_frame::value::{Readable, Shape, Stored};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use server::reply::Refusal;
 use storage::{Table, Write};
 use url::Url;
 
-use crate::rest::frame::field::{Field, Kind, Place};
-use crate::rest::frame::value::{Readable, Shape, Stored, choice};
+use crate::rest::choice::choice;
 
 choice!(TimeShiftMode { Off = "off", Watched = "watched", Always = "always" });
 

@@ -7,6 +7,12 @@ use domain::ids::{DeliveryId, IntegrationId};
 use domain::integration::{Delivery, Integration, Recipient};
 use domain::plugin::Plugin;
 use resource_derive::{Body, Query, View};
+use route_frame::access::ADMIN;
+use route_frame::blocking::run_blocking;
+use route_frame::call::Call;
+use route_frame::filter::read_filter;
+use route_frame::route::{NoContent, Route};
+use route_frame::value::Time;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use server::field_errors::{FieldErrors, NO_FIELD};
@@ -16,13 +22,8 @@ use uuid::Uuid;
 
 use super::logs::{CauseName, PluginFilter, blocking, object_of};
 use super::view::EventName;
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::blocking::run_blocking;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::filter::read_filter;
-use crate::rest::frame::list::{Page, Paging};
-use crate::rest::frame::route::{NoContent, Route};
-use crate::rest::frame::value::{Choice, Named, Time, choice};
+use crate::rest::choice::{Choice, Named, choice};
+use crate::rest::list::{Page, Paging};
 
 const LIST: &str = "/api/connect/deliveries/";
 const ONE: &str = "/api/connect/deliveries/{id}/";

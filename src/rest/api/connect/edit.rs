@@ -9,13 +9,13 @@ use domain::integration::{
 use domain::secret::Secret;
 use domain::source_url::SourceUrl;
 use resource_derive::Body;
+use route_frame::input::Element;
 use serde_json::{Map, Value};
 use server::field_errors::FieldErrors;
 
 use super::view::{EventName, HIDDEN, IntegrationEdit, ShownTarget, TargetType, WebhookMethod};
-use crate::rest::frame::input::Element;
-use crate::rest::frame::record::set;
-use crate::rest::frame::value::{Choice, Named};
+use crate::rest::choice::{Choice, Named};
+use crate::rest::record::set;
 
 /// The field that contains the settings of the target as one object.
 const CONFIG: &str = "config";

@@ -13,6 +13,11 @@ use domain::integration::{
 use domain::secret::Secret;
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
+use route_frame::access::ADMIN;
+use route_frame::blocking::run_blocking;
+use route_frame::call::Call;
+use route_frame::route::{Created, NoContent, Route};
+use route_frame::value::{ShownSecret, Time};
 use serde::Serialize;
 use server::reply::Refusal;
 use services::auth::random;
@@ -21,13 +26,9 @@ use storage::records::remove_integration;
 
 use super::edit::{FieldNames, IntegrationChange, blank_webhook};
 use super::view::{IntegrationEdit, IntegrationView, NewIntegration, TargetType};
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::blocking::run_blocking;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{ArrayOrPage, Search, WholeOrPages, matches};
-use crate::rest::frame::record::{Lookup, Render, find};
-use crate::rest::frame::route::{Created, NoContent, Route};
-use crate::rest::frame::value::{Named, ShownSecret, Time};
+use crate::rest::choice::Named;
+use crate::rest::list::{ArrayOrPage, Search, WholeOrPages, matches};
+use crate::rest::record::{Lookup, RecordCall, Render, find};
 
 const LIST: &str = "/api/connect/integrations/";
 const ONE: &str = "/api/connect/integrations/{id}/";

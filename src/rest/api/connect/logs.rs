@@ -5,6 +5,11 @@ use domain::ids::{IntegrationId, LogEntryId};
 use domain::integration::{DeliveryLogEntry, Integration, Recipient};
 use domain::plugin::{Plugin, RunCause};
 use resource_derive::{Query, View};
+use route_frame::access::ADMIN;
+use route_frame::blocking::run_blocking;
+use route_frame::call::Call;
+use route_frame::route::Route;
+use route_frame::value::Time;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use server::field_errors::FieldErrors;
@@ -13,12 +18,8 @@ use storage::Table;
 use uuid::Uuid;
 
 use super::view::{EventName, TargetType};
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::blocking::run_blocking;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{Page, Paging};
-use crate::rest::frame::route::Route;
-use crate::rest::frame::value::{Choice, Named, Time, choice};
+use crate::rest::choice::{Choice, Named, choice};
+use crate::rest::list::{Page, Paging};
 
 choice!(
     /// Whether an attempt succeeded.

@@ -11,7 +11,7 @@ mod target_test;
 mod tests;
 mod view;
 
-use crate::rest::frame::route::Route;
+use route_frame::route::Route;
 
 pub(super) fn routes() -> Vec<Route> {
     let areas = [

@@ -5,6 +5,9 @@ use domain::ids::IntegrationId;
 use domain::integration::{Integration, Preset, Target};
 use domain::template::{Filter, Template, TemplateError};
 use resource_derive::{Body, View};
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::route::Route;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use server::field_errors::FieldErrors;
@@ -13,10 +16,7 @@ use server::reply::Refusal;
 use super::edit::{blank_webhook, options_of};
 use super::integrations::blank_integration;
 use super::view::EventName;
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
-use crate::rest::frame::value::{Choice, Named};
+use crate::rest::choice::{Choice, Named};
 
 /// A template to try with the sample of an event.
 #[derive(Debug, Body)]

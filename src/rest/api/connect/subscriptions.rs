@@ -7,6 +7,10 @@ use domain::ids::IntegrationId;
 use domain::integration::{Integration, Subscription};
 use http::StatusCode;
 use resource_derive::{Body, Query};
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::input::Many;
+use route_frame::route::{Created, NoContent, Route};
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 
@@ -14,13 +18,9 @@ use super::integrations::number_subscriptions;
 use super::view::{
     EventName, EventSubscriptionEdit, EventSubscriptionView, NewEventSubscription, subscription_view,
 };
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::input::Many;
-use crate::rest::frame::list::{ArrayOrPage, WholeOrPages};
-use crate::rest::frame::record::{find, set, set_text};
-use crate::rest::frame::route::{Created, NoContent, Route};
-use crate::rest::frame::value::{Choice, Named};
+use crate::rest::choice::{Choice, Named};
+use crate::rest::list::{ArrayOrPage, WholeOrPages};
+use crate::rest::record::{find, set, set_text};
 
 const LIST: &str = "/api/connect/subscriptions/";
 const ONE: &str = "/api/connect/subscriptions/{id}/";

@@ -5,16 +5,16 @@ use domain::ids::IntegrationId;
 use domain::integration::Integration;
 use http::StatusCode;
 use resource_derive::View;
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::route::Route;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
 
 use super::logs::{DeliveryLogView, view};
 use super::view::TargetType;
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
-use crate::rest::frame::value::Named;
+use crate::rest::choice::Named;
 
 /// The results of a test.
 #[derive(Clone, Debug, Serialize, View)]

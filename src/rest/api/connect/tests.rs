@@ -2,7 +2,7 @@ use domain::ids::IntegrationId;
 use domain::integration::{IntegrationState, Target, Webhook};
 use serde_json::{Value, json};
 
-use crate::rest::frame::testing::{Answer, Rest, SECRET};
+use crate::rest::testing::{Answer, Rest, SECRET};
 
 const LIST: &str = "/api/connect/integrations/";
 const SUBSCRIPTIONS: &str = "/api/connect/subscriptions/";

@@ -6,14 +6,15 @@ use actors::{IntegrationStatus, now_ms};
 use domain::ids::IntegrationId;
 use domain::integration::{Integration, IntegrationState, Preset, Subscription, Target};
 use resource_derive::View;
+use route_frame::call::Call;
+use route_frame::value::Time;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use server::reply::Refusal;
 use storage::Table;
 
-use crate::rest::frame::call::Call;
-use crate::rest::frame::record::{Lookup, Render};
-use crate::rest::frame::value::{Choice, Named, Time, choice};
+use crate::rest::choice::{Choice, Named, choice};
+use crate::rest::record::{Lookup, Render};
 
 choice!(
     /// Where events go.

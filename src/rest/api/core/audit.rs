@@ -3,15 +3,15 @@
 use domain::audit::AuditEntry;
 use domain::ids::UserId;
 use resource_derive::View;
+use route_frame::access::ADMIN;
+use route_frame::blocking::run_blocking;
+use route_frame::call::Call;
+use route_frame::route::Route;
+use route_frame::value::Time;
 use serde::Serialize;
 use server::reply::Refusal;
 
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::blocking::run_blocking;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{Page, Paging};
-use crate::rest::frame::route::Route;
-use crate::rest::frame::value::Time;
+use crate::rest::list::{Page, Paging};
 
 /// A change by an admin. The newest 10,000 are kept.
 #[derive(Clone, Debug, Serialize, View)]
@@ -90,7 +90,7 @@ fn view(entry: AuditEntry) -> AuditEntryView {
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::rest::frame::testing::{ADMIN, Rest, SECRET, STANDARD};
+    use crate::rest::testing::{ADMIN, Rest, SECRET, STANDARD};
 
     /// Holds T-acc.9.
     #[tokio::test]

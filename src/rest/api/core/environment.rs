@@ -1,12 +1,11 @@
 //! `/api/core/settings/env/`: facts about the installation that interfaces show.
 
 use resource_derive::View;
+use route_frame::access::STREAMER;
+use route_frame::call::Call;
+use route_frame::route::Route;
 use serde::Serialize;
 use server::reply::Refusal;
-
-use crate::rest::frame::access::STREAMER;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
 
 /// Facts about the installation. The gateway asks no service on the internet for its address, so place and public address
 /// are always `null`.
@@ -86,7 +85,7 @@ async fn retrieve(_: Call) -> Result<EnvironmentView, Refusal> {
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::rest::frame::testing::Rest;
+    use crate::rest::testing::Rest;
 
     #[tokio::test]
     async fn the_environment_has_the_members_that_clients_read_and_no_address() {

@@ -2,17 +2,17 @@
 
 use domain::user::UserLevel;
 use resource_derive::View;
+use route_frame::access::STANDARD;
+use route_frame::blocking::run_blocking;
+use route_frame::call::Call;
+use route_frame::route::Route;
 use serde::Serialize;
 use server::reply::Refusal;
 use services::disk_space::DiskSpace;
 
 use crate::gateway_conditions::{Condition, ConditionKind, Severity, conditions};
 use crate::rest::api::proxy::visible_targets;
-use crate::rest::frame::access::STANDARD;
-use crate::rest::frame::blocking::run_blocking;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
-use crate::rest::frame::value::{Named, choice};
+use crate::rest::choice::{Named, choice};
 
 /// State of the gateway. Users who are not admins get the state and the counts only.
 #[derive(Clone, Debug, Serialize, View)]
@@ -221,7 +221,7 @@ mod tests {
     use serde_json::{Value, json};
     use uuid::Uuid;
 
-    use crate::rest::frame::testing::Rest;
+    use crate::rest::testing::Rest;
 
     const PATH: &str = "/api/core/health/";
 

@@ -1,16 +1,17 @@
 //! `/api/core/logs/`: the newest lines of the log.
 
 use resource_derive::{Query, View};
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::route::Route;
+use route_frame::value::Time;
 use serde::Serialize;
 use server::reply::Refusal;
 use services::recent_log::{LINES_MAX, LogLine};
 use tracing::Level;
 
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::Search;
-use crate::rest::frame::route::Route;
-use crate::rest::frame::value::{Named, Time, choice};
+use crate::rest::choice::{Named, choice};
+use crate::rest::list::Search;
 
 /// Selects lines of the log.
 #[derive(Debug, Query)]
@@ -125,7 +126,7 @@ mod tests {
     use tracing::{error, info, warn};
     use tracing_subscriber::layer::SubscriberExt;
 
-    use crate::rest::frame::testing::Rest;
+    use crate::rest::testing::Rest;
 
     const PATH: &str = "/api/core/logs/";
 

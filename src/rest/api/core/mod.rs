@@ -17,8 +17,9 @@ mod trials;
 mod user_agents;
 mod version;
 
+use route_frame::route::Route;
+
 pub(super) use self::settings::change_setting;
-use crate::rest::frame::route::Route;
 
 pub(super) fn routes() -> Vec<Route> {
     let routes = [

@@ -5,19 +5,21 @@ use cluster::{NodeRole, written_version};
 use domain::cluster::record::NodeId;
 use domain::cluster::token::{self, TOKEN_MS};
 use http::StatusCode;
+use node::NodeError;
+use node::drain::DrainError;
+use node::join::{create_token, remove_node};
+use node::versions::{self, Raised};
 use resource_derive::{Body, View};
+use route_frame::access::ADMIN;
+use route_frame::blocking::run_blocking;
+use route_frame::call::Call;
+use route_frame::route::{Created, NoContent, Route};
+use route_frame::value::Time;
 use serde::Serialize;
 use server::reply::Refusal;
 
-use crate::node::NodeError;
-use crate::node::drain::DrainError;
-use crate::node::join::{create_token, remove_node};
-use crate::node::versions::{self, Raised};
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::blocking::run_blocking;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{Created, NoContent, Route};
-use crate::rest::frame::value::{Named, Time, choice};
+use crate::nodes::Nodes;
+use crate::rest::choice::{Named, choice};
 
 /// The cluster, as the answering node sees it.
 #[derive(Clone, Debug, Default, Serialize, View)]
@@ -219,7 +221,7 @@ async fn create(call: Call, body: NewNode) -> Result<Created<NodeTokenView>, Ref
 /// Answered by the node that writes, as all changes are.
 async fn remove(call: Call) -> Result<NoContent, Refusal> {
     let name = call.text("name")?;
-    let (Some(cluster), Some(node)) = (call.app.cluster.get(), call.app.node()) else {
+    let (Some(cluster), Some(node)) = (call.app.nodes().cluster.get(), call.app.nodes().node()) else {
         return Err(refusal(NodeError::NoCluster));
     };
     let view = cluster.view();
@@ -247,7 +249,7 @@ fn refusal(error: NodeError) -> Refusal {
 }
 
 async fn finalize(call: Call, order: FinalizeOrder) -> Result<FinalizedView, Refusal> {
-    let Some(cluster) = call.app.cluster.get().filter(|_| call.app.node().is_some()) else {
+    let Some(cluster) = call.app.nodes().cluster.get().filter(|_| call.app.nodes().node().is_some()) else {
         return Err(Refusal::not_found("This gateway is not a node of a cluster."));
     };
     let members = versions::members(&cluster.view());
@@ -271,7 +273,7 @@ async fn end_drain(call: Call) -> Result<NoContent, Refusal> {
 }
 
 async fn set_drain(call: Call, is_draining: bool) -> Result<NoContent, Refusal> {
-    let (Some(cluster), Some(node)) = (call.app.cluster.get(), call.app.node()) else {
+    let (Some(cluster), Some(node)) = (call.app.nodes().cluster.get(), call.app.nodes().node()) else {
         return Err(Refusal::not_found("This gateway is not a node of a cluster."));
     };
     let set = node.set_drain(&cluster.view(), call.text("name")?, is_draining).await;
@@ -294,12 +296,13 @@ fn shown(node: &NodeView) -> ShownState {
 }
 
 async fn list(call: Call) -> Result<ClusterNodesView, Refusal> {
-    let Some(cluster) = call.app.cluster.get() else { return Ok(ClusterNodesView::default()) };
+    let Some(cluster) = call.app.nodes().cluster.get() else { return Ok(ClusterNodesView::default()) };
     let mut view = ClusterView::clone(&cluster.view());
-    let configuration = call.app.node().map(|it| it.configuration.view()).unwrap_or_default();
+    let configuration = call.app.nodes().node().map(|it| it.configuration.view()).unwrap_or_default();
     let written = written_version(view.nodes.iter().map(|it| &it.info));
-    view.nodes.retain(|it| !call.app.node().is_some_and(|own| own.has_removed(it)));
-    let finalizable = call.app.node().and_then(|it| versions::finalizable(&view, &it.trust.valid_nodes()));
+    view.nodes.retain(|it| !call.app.nodes().node().is_some_and(|own| own.has_removed(it)));
+    let finalizable =
+        call.app.nodes().node().and_then(|it| versions::finalizable(&view, &it.trust.valid_nodes()));
     let nodes: Vec<_> = view.nodes.iter().map(|it| node(it, &configuration, written)).collect();
     Ok(ClusterNodesView {
         is_enabled: true,
@@ -344,7 +347,7 @@ fn node(node: &NodeView, configuration: &ConfigurationView, written: Option<u32>
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::rest::frame::testing::Rest;
+    use crate::rest::testing::Rest;
 
     #[tokio::test]
     async fn a_gateway_on_its_own_has_no_nodes() {

@@ -8,17 +8,17 @@ use domain::setting::CoreSetting;
 use domain::stream_profile::{Delivery, StreamProfile};
 use http::StatusCode;
 use resource_derive::View;
+use route_frame::access::{ADMIN, STANDARD};
+use route_frame::call::Call;
+use route_frame::route::{Created, NoContent, Route};
 use serde::Serialize;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 use storage::Write;
 
-use crate::rest::frame::access::{ADMIN, STANDARD};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{Page, WholeOrPages};
-use crate::rest::frame::record::{IsAdmin, Render, refuse_if, set, set_fields, view_from};
-use crate::rest::frame::route::{Created, NoContent, Route};
-use crate::rest::frame::value::{Named, choice};
+use crate::rest::choice::{Named, choice};
+use crate::rest::list::{Page, WholeOrPages};
+use crate::rest::record::{IsAdmin, RecordCall, Render, refuse_if, set, set_fields, view_from};
 
 /// An output profile: what is changed in a stream for some clients. All clients of a channel with the same profile share
 /// one changed stream.
@@ -180,7 +180,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::rest::frame::testing::{Rest, SECRET};
+    use crate::rest::testing::{Rest, SECRET};
 
     #[tokio::test]
     async fn an_output_profile_is_created_updated_and_deleted() {

@@ -1,12 +1,11 @@
 //! `/api/core/rehash-streams/`: kept for clients of similar services, where the identity of streams is a stored hash.
 
 use resource_derive::View;
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::route::Route;
 use serde::Serialize;
 use server::reply::Refusal;
-
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
 
 /// Result of a request to identify the streams again.
 #[derive(Clone, Debug, Serialize, View)]
@@ -37,7 +36,7 @@ async fn rehash(_: Call) -> Result<RehashView, Refusal> {
 mod tests {
     use serde_json::json;
 
-    use crate::rest::frame::testing::Rest;
+    use crate::rest::testing::Rest;
 
     #[tokio::test]
     async fn a_rehash_changes_nothing_and_says_so() {

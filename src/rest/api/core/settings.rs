@@ -24,6 +24,10 @@ use domain::user_agent::UserAgent;
 use domain::user_limits::UserLimits;
 use http::Method;
 use resource_derive::View;
+use route_frame::access::{ADMIN, STANDARD};
+use route_frame::app::App;
+use route_frame::call::Call;
+use route_frame::route::Route;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use server::caller::Caller;
@@ -31,11 +35,7 @@ use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 use storage::{Models, Write};
 
-use crate::app::App;
-use crate::rest::frame::access::{ADMIN, STANDARD};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{Page, WholeOrPages};
-use crate::rest::frame::route::Route;
+use crate::rest::list::{Page, WholeOrPages};
 
 /// A group of settings under one key.
 #[derive(Clone, Debug, Serialize, View)]
@@ -249,7 +249,7 @@ fn defaults(key: &str, app: &App) -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rest::frame::testing::Rest;
+    use crate::rest::testing::Rest;
 
     #[tokio::test]
     async fn every_key_has_a_row_with_its_value_and_its_defaults() {

@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 use config::{FOREIGN_NAMES, NetworkRules};
 use domain::core_settings::NETWORK_ACCESS;
 use resource_derive::Body;
+use route_frame::access::STREAMER;
+use route_frame::call::Call;
+use route_frame::route::Route;
 use serde_json::{Value, json};
 use server::reply::Refusal;
-
-use crate::rest::frame::access::STREAMER;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
 
 /// A setting that is checked and not saved.
 #[derive(Clone, Debug, Body)]
@@ -58,7 +57,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::rest::frame::testing::Rest;
+    use crate::rest::testing::Rest;
 
     const PATH: &str = "/api/core/settings/check/";
 

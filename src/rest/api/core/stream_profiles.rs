@@ -10,19 +10,20 @@ use domain::stream_profile::{Delivery, StreamProfile};
 use domain::user_agent::UserAgent;
 use http::{HeaderValue, StatusCode};
 use resource_derive::View;
+use route_frame::access::{ADMIN, STANDARD};
+use route_frame::call::Call;
+use route_frame::field::{Field, Kind};
+use route_frame::route::{Created, NoContent, Route};
+use route_frame::value::{Readable, Shape};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 use storage::Write;
 
-use crate::rest::frame::access::{ADMIN, STANDARD};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::field::{Field, Kind};
-use crate::rest::frame::list::{Page, WholeOrPages};
-use crate::rest::frame::record::{IsAdmin, Render, refuse_if, set, set_text, view_from};
-use crate::rest::frame::route::{Created, NoContent, Route};
-use crate::rest::frame::value::{Named, Readable, Shape, choice};
+use crate::rest::choice::{Named, choice};
+use crate::rest::list::{Page, WholeOrPages};
+use crate::rest::record::{IsAdmin, RecordCall, Render, refuse_if, set, set_text, view_from};
 
 /// A stream profile: a named way to deliver streams, which streams and channels refer to.
 #[derive(Clone, Debug, Serialize, View)]
@@ -250,7 +251,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::rest::frame::testing::Rest;
+    use crate::rest::testing::Rest;
 
     async fn make(rest: &Rest, body: Value) -> u32 {
         let made = rest.admin("POST", LIST, body).await;

@@ -2,15 +2,14 @@
 
 use domain::event::Event;
 use resource_derive::{Query, View};
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::route::Route;
+use route_frame::value::Time;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
 use uuid::Uuid;
-
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
-use crate::rest::frame::value::Time;
 
 /// Selects events.
 #[derive(Debug, Query)]
@@ -128,7 +127,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::rest::frame::testing::Rest;
+    use crate::rest::testing::Rest;
 
     const PATH: &str = "/api/core/system-events/";
 

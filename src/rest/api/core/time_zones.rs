@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use resource_derive::View;
+use route_frame::access::STREAMER;
+use route_frame::call::Call;
+use route_frame::route::Route;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
-
-use crate::rest::frame::access::STREAMER;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
 
 /// The time zones that settings can name.
 #[derive(Clone, Debug, Serialize, View)]
@@ -62,7 +61,7 @@ fn view() -> TimeZonesView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rest::frame::testing::Rest;
+    use crate::rest::testing::Rest;
 
     #[tokio::test]
     async fn every_listed_time_zone_is_accepted_by_the_settings() {

@@ -7,14 +7,14 @@ use domain::ids::{ProfileId, StreamId};
 use domain::stream::Stream;
 use domain::stream_profile::StreamProfile;
 use resource_derive::{Body, View};
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::route::Route;
 use serde::Serialize;
 use server::reply::Refusal;
 
 use crate::rest::api::channels::values::StreamUrl;
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
-use crate::rest::frame::value::{Named, choice};
+use crate::rest::choice::{Named, choice};
 
 /// Default duration, in seconds.
 const SECONDS: u32 = 5;
@@ -216,7 +216,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::rest::frame::testing::{Rest, SECRET};
+    use crate::rest::testing::{Rest, SECRET};
 
     const PROXY: &str = "/api/core/streamprofiles/1/test/";
 

@@ -6,16 +6,16 @@ use domain::setting::CoreSetting;
 use domain::user_agent::UserAgent;
 use http::{HeaderValue, StatusCode};
 use resource_derive::View;
+use route_frame::access::{ADMIN, STANDARD};
+use route_frame::call::Call;
+use route_frame::route::{Created, NoContent, Route};
+use route_frame::value::Time;
 use serde::Serialize;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 
-use crate::rest::frame::access::{ADMIN, STANDARD};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{Page, WholeOrPages};
-use crate::rest::frame::record::{IsAdmin, Render, refuse_if, set_fields, view_from};
-use crate::rest::frame::route::{Created, NoContent, Route};
-use crate::rest::frame::value::Time;
+use crate::rest::list::{Page, WholeOrPages};
+use crate::rest::record::{IsAdmin, RecordCall, Render, refuse_if, set_fields, view_from};
 
 /// A user agent: the name of a program under which the gateway requests streams.
 #[derive(Clone, Debug, Serialize, View)]
@@ -132,7 +132,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::rest::frame::testing::Rest;
+    use crate::rest::testing::Rest;
 
     #[tokio::test]
     async fn a_user_agent_is_created_changed_and_deleted_unless_it_is_the_default() {

@@ -7,15 +7,15 @@ use domain::ids::GuideChannelId;
 use domain::lineup::visible;
 use domain::user::UserLevel;
 use resource_derive::Body;
+use route_frame::access::STREAMER;
+use route_frame::call::Call;
+use route_frame::route::Route;
 use server::field_errors::NO_FIELD;
 use server::reply::Refusal;
 use services::guide::{ChannelGuide, GuideReader, read_guide};
 use uuid::Uuid;
 
 use super::programs::{GridProgramView, ProgramView};
-use crate::rest::frame::access::STREAMER;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
 
 /// Maximum number of channels of a request.
 const CHANNELS_MAX: usize = 2_000;

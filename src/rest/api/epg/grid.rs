@@ -7,15 +7,15 @@ use domain::channel::Channel;
 use domain::ids::{ChannelId, GuideChannelId};
 use domain::lineup::visible_in_order;
 use resource_derive::{Query, View};
+use route_frame::access::STREAMER;
+use route_frame::call::Call;
+use route_frame::route::Route;
+use route_frame::value::Time;
 use serde::Serialize;
 use server::reply::Refusal;
 use services::guide::{ChannelGuide, GuideEntry, GuideReader, read_guide};
 
 use super::programs::GridProgramView;
-use crate::rest::frame::access::STREAMER;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
-use crate::rest::frame::value::Time;
 
 /// Part of the grid before now and after now, in seconds, if no times are given.
 const BEFORE: i64 = 60 * 60;

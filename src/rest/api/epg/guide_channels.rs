@@ -6,14 +6,14 @@ use std::sync::Arc;
 use domain::guide::channel::GuideChannel;
 use domain::ids::{GuideChannelId, GuideSourceId};
 use resource_derive::{Query, View};
+use route_frame::access::STANDARD;
+use route_frame::call::Call;
+use route_frame::route::Route;
 use serde::Serialize;
 use server::reply::Refusal;
 
 use super::programs::ImageAddresses;
-use crate::rest::frame::access::STANDARD;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{ArrayOrPage, ByName, Ordering, Search, WholeOrPages, matches};
-use crate::rest::frame::route::Route;
+use crate::rest::list::{ArrayOrPage, ByName, Ordering, Search, WholeOrPages, matches};
 
 /// A channel as a guide source names it.
 #[derive(Clone, Debug, Serialize, View)]

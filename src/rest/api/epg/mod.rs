@@ -8,7 +8,7 @@ pub(super) mod sources;
 #[cfg(test)]
 mod tests;
 
-use crate::rest::frame::route::Route;
+use route_frame::route::Route;
 
 /// Returns the routes below `/api/epg/`.
 pub(super) fn routes() -> Vec<Route> {

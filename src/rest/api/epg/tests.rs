@@ -13,8 +13,8 @@ use domain::user::UserLevel;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::rest::frame::testing::{ADMIN, Answer, Rest, SECRET, STANDARD, STREAMER};
 use crate::rest::guide_testing::{HOUR, four_days, guide_source, now, programme, put_guide};
+use crate::rest::testing::{ADMIN, Answer, Rest, SECRET, STANDARD, STREAMER};
 
 fn channel(id: u32, tvg_id: &str) -> Channel {
     let number = Some(id.to_string().parse().unwrap());

@@ -13,6 +13,12 @@ use domain::logo::Logo;
 use domain::stream_profile::StreamProfile;
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
+use route_frame::access::{ADMIN, STANDARD};
+use route_frame::call::Call;
+use route_frame::field::{Field, Kind};
+use route_frame::input::Element;
+use route_frame::route::Route;
+use route_frame::value::{Readable, Shape, Time};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use server::field_errors::FieldErrors;
@@ -26,13 +32,7 @@ use super::vod::{CategorySetting, change_category};
 use super::{LOCKED, find_unlocked};
 use crate::rest::api::channels::streams::blocking;
 use crate::rest::api::channels::values::ChannelNumberValue;
-use crate::rest::frame::access::{ADMIN, STANDARD};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::field::{Field, Kind};
-use crate::rest::frame::input::Element;
-use crate::rest::frame::record::{set, set_fields};
-use crate::rest::frame::route::Route;
-use crate::rest::frame::value::{Readable, Shape, Time};
+use crate::rest::record::{set, set_fields};
 
 /// A channel group that the playlist of an account names, with the settings of the account.
 #[derive(Clone, Debug, Serialize, View)]
@@ -332,7 +332,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::rest::frame::testing::Rest;
+    use crate::rest::testing::Rest;
 
     async fn make(rest: &Rest, path: &str, body: Value) -> u64 {
         let made = rest.admin("POST", path, body).await;

@@ -12,6 +12,10 @@ use domain::panel::ProfileInfo;
 use domain::stream::Stream;
 use http::StatusCode;
 use resource_derive::Query;
+use route_frame::access::{ADMIN, STANDARD};
+use route_frame::call::Call;
+use route_frame::route::{Created, NoContent, Route};
+use route_frame::upload::Upload;
 use server::reply::Refusal;
 use storage::Write;
 use storage::records::next_profile_id;
@@ -22,14 +26,10 @@ use super::edit::Change;
 use super::files::{self, PLAYLIST_BYTES_MAX};
 use super::view::{M3UAccountEdit, M3UAccountView, NewM3UAccount};
 use super::{LOCKED, account_groups, find_unlocked, guide, logins, server_groups, vod};
-use crate::rest::frame::access::{ADMIN, STANDARD};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{Ordering, Page, Search, WholeOrPages, matches};
-use crate::rest::frame::record::set;
-use crate::rest::frame::route::{Created, NoContent, Route};
-use crate::rest::frame::saved_upload::SavedUpload;
-use crate::rest::frame::upload::Upload;
-use crate::rest::frame::value::choice;
+use crate::rest::choice::choice;
+use crate::rest::list::{Ordering, Page, Search, WholeOrPages, matches};
+use crate::rest::record::{RecordCall, set};
+use crate::rest::saved_upload::SavedUpload;
 
 /// Filters of the list of accounts.
 #[derive(Debug, Query)]

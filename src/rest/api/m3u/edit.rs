@@ -22,7 +22,7 @@ use server::reply::Refusal;
 use super::location::{LocationChange, location_of};
 use super::text::sentence;
 use super::view::{M3UAccountEdit, M3UAccountRuleView};
-use crate::rest::frame::record::{set, set_fields};
+use crate::rest::record::{set, set_fields};
 
 /// A valid edit.
 pub(super) struct Change {

@@ -3,9 +3,8 @@
 use domain::account::Account;
 use domain::ids::ProfileId;
 use resource_derive::View;
+use route_frame::value::Time;
 use serde::Serialize;
-
-use crate::rest::frame::value::Time;
 
 /// When the credentials of a profile expire.
 #[derive(Clone, Debug, Serialize, View)]

@@ -3,17 +3,18 @@
 use actors::now_ms;
 use domain::account::{Account, PlaylistLocation};
 use http::StatusCode;
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::route::Route;
+use route_frame::upload::Upload;
 use server::reply::Refusal;
 use services::files::Folder;
 
 use super::accounts::refresh_if_possible;
 use super::view::M3UAccountView;
 use super::{LOCKED, find_unlocked, logins};
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
-use crate::rest::frame::saved_upload::{SavedUpload, remove_upload};
-use crate::rest::frame::upload::Upload;
+use crate::rest::record::RecordCall;
+use crate::rest::saved_upload::{SavedUpload, remove_upload};
 
 const UPLOAD: &str = "/api/m3u/accounts/{id}/upload/";
 

@@ -9,6 +9,12 @@ use domain::stream::Stream;
 use domain::user::UserLevel;
 use http::StatusCode;
 use resource_derive::{Body, View};
+use route_frame::access::{ADMIN, STANDARD};
+use route_frame::call::Call;
+use route_frame::field::Field;
+use route_frame::input::Element;
+use route_frame::route::{Created, NoContent, Route};
+use route_frame::value::Readable;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use server::field_errors::FieldErrors;
@@ -18,14 +24,9 @@ use super::accounts::refresh_if_possible;
 use super::text::{Exact, sentence};
 use super::{LOCKED, find_unlocked};
 use crate::rest::api::channels::streams::blocking;
-use crate::rest::frame::access::{ADMIN, STANDARD};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::field::Field;
-use crate::rest::frame::input::Element;
-use crate::rest::frame::list::{Page, WholeOrPages};
-use crate::rest::frame::record::{set, set_fields};
-use crate::rest::frame::route::{Created, NoContent, Route};
-use crate::rest::frame::value::{Named, Readable, choice};
+use crate::rest::choice::{Named, choice};
+use crate::rest::list::{Page, WholeOrPages};
+use crate::rest::record::{set, set_fields};
 
 /// A filter of an account. The first filter that matches an entry of the playlist decides whether it is imported;
 /// entries that no filter matches are imported. A change applies at the next refresh.
@@ -283,7 +284,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::rest::frame::testing::{Rest, SECRET};
+    use crate::rest::testing::{Rest, SECRET};
 
     async fn account(rest: &Rest) -> String {
         let made = rest.admin("POST", "/api/m3u/accounts/", json!({ "name": "a" })).await;

@@ -12,15 +12,15 @@ use domain::local_hosts::{FoundHosts, LocalHosts};
 use domain::stream::Stream;
 use futures_util::future::join_all;
 use resource_derive::View;
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::route::Route;
 use serde::Serialize;
 use server::reply::Refusal;
 use tokio::net::lookup_host;
 use tokio::time::{Instant, timeout_at};
 
 use crate::rest::api::channels::streams::blocking;
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
 
 /// The hosts in private networks that the streams of an account name.
 #[derive(Clone, Debug, Serialize, View)]
@@ -91,7 +91,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::rest::frame::testing::Rest;
+    use crate::rest::testing::Rest;
 
     const ACCOUNT: u32 = 2;
 

@@ -7,14 +7,13 @@ use domain::panel::ProfileInfo;
 use domain::time::iso_millis;
 use http::StatusCode;
 use resource_derive::View;
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::route::{Accepted, Route};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use server::reply::Refusal;
 use storage::Write;
-
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{Accepted, Route};
 
 const CHECK: &str = "/api/m3u/refresh-account-info/{profile_id}/";
 

@@ -27,11 +27,11 @@ mod view;
 pub(in crate::rest::api) mod vod;
 
 use domain::account::Account;
+use route_frame::route::Route;
 use server::reply::Refusal;
 use storage::Write;
 
-use crate::rest::frame::record::find;
-use crate::rest::frame::route::Route;
+use crate::rest::record::find;
 
 pub(super) fn routes() -> Vec<Route> {
     let parts = [

@@ -4,7 +4,7 @@ use domain::account::{Account, PlaylistLocation};
 use serde_json::{Value, json};
 
 use super::accounts::LIST;
-use crate::rest::frame::testing::{Rest, SECRET};
+use crate::rest::testing::{Rest, SECRET};
 
 const SERVER: &str = "http://panel.example:8080";
 

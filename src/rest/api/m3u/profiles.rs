@@ -9,6 +9,9 @@ use domain::panel::ProfileInfo;
 use domain::pattern::Pattern;
 use http::StatusCode;
 use resource_derive::{Body, View};
+use route_frame::access::{ADMIN, STANDARD};
+use route_frame::call::Call;
+use route_frame::route::{Created, NoContent, Route};
 use serde::Serialize;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
@@ -18,11 +21,8 @@ use storage::records::next_profile_id;
 use super::text::{Exact, sentence};
 use super::view::{AccountLookup, M3UAccountProfileEdit, M3UAccountProfileView, NewM3UAccountProfile};
 use super::{LOCKED, find_unlocked, logins};
-use crate::rest::frame::access::{ADMIN, STANDARD};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{Page, WholeOrPages};
-use crate::rest::frame::record::{Lookup, Render, set, set_fields};
-use crate::rest::frame::route::{Created, NoContent, Route};
+use crate::rest::list::{Page, WholeOrPages};
+use crate::rest::record::{Lookup, RecordCall, Render, set, set_fields};
 
 /// A pattern to test.
 #[derive(Clone, Debug, Body)]

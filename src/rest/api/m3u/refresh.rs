@@ -5,15 +5,16 @@ use domain::account::{Account, PlaylistLocation, RefreshOutcome, RefreshRecord};
 use domain::ids::AccountId;
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
+use route_frame::access::{ADMIN, STANDARD};
+use route_frame::call::Call;
+use route_frame::route::{Accepted, Route};
+use route_frame::value::Time;
 use serde::Serialize;
 use server::reply::Refusal;
 use uuid::Uuid;
 
-use crate::rest::frame::access::{ADMIN, STANDARD};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{Page, WholeOrPages};
-use crate::rest::frame::route::{Accepted, Route};
-use crate::rest::frame::value::{Named, Time, choice};
+use crate::rest::choice::{Named, choice};
+use crate::rest::list::{Page, WholeOrPages};
 
 /// Options of a refresh.
 #[derive(Debug, Query)]

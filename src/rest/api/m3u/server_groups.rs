@@ -7,15 +7,15 @@ use domain::account::Account;
 use domain::ids::{AccountId, ServerGroupId};
 use domain::server_group::{SERVER_GROUP_NAME_CHARS_MAX, ServerGroup};
 use resource_derive::{Query, View};
+use route_frame::access::{ADMIN, STANDARD};
+use route_frame::call::Call;
+use route_frame::route::{Created, NoContent, Route};
 use serde::Serialize;
 use server::reply::Refusal;
 use storage::{Table, Write};
 
-use crate::rest::frame::access::{ADMIN, STANDARD};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
-use crate::rest::frame::record::{Lookup, Render, find, set};
-use crate::rest::frame::route::{Created, NoContent, Route};
+use crate::rest::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
+use crate::rest::record::{Lookup, RecordCall, Render, find, set};
 
 /// A server group: accounts whose connections the provider counts together.
 #[derive(Clone, Debug, Serialize, View)]
@@ -143,7 +143,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::rest::frame::testing::Rest;
+    use crate::rest::testing::Rest;
 
     const ACCOUNTS: &str = "/api/m3u/accounts/";
 

@@ -12,16 +12,18 @@ use domain::ids::{AccountId, ChannelId, ProfileId, ServerGroupId, StreamId};
 use domain::server_group::ServerGroup;
 use domain::stream::Stream;
 use resource_derive::View;
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::route::Route;
+use route_frame::value::Time;
 use serde::Serialize;
 use server::reply::Refusal;
 use services::slots;
 use storage::Table;
 use uuid::Uuid;
 
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
-use crate::rest::frame::value::{Named, Time, choice};
+use crate::nodes::Nodes;
+use crate::rest::choice::{Named, choice};
 
 /// All provider slots and the requests that wait for one, at one moment.
 #[derive(Clone, Debug, Serialize, View)]
@@ -260,6 +262,7 @@ impl Seen {
                 .collect(),
             nodes: call
                 .app
+                .nodes()
                 .cluster
                 .get()
                 .map(|it| it.view().nodes.iter().map(|it| (it.id, it.info.name.clone())).collect())
@@ -434,7 +437,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::rest::frame::testing::Rest;
+    use crate::rest::testing::Rest;
 
     #[tokio::test]
     async fn the_slots_of_all_profiles_and_server_groups_are_listed_for_admins() {

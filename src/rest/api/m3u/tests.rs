@@ -17,8 +17,8 @@ use uuid::Uuid;
 use super::accounts::{LIST, remove_some};
 use super::profiles::PatternTrial;
 use super::view::{M3UAccountProfileView, M3UAccountView};
-use crate::rest::frame::testing::{ADMIN, Rest, SECRET};
 use crate::rest::plugin_calls;
+use crate::rest::testing::{ADMIN, Rest, SECRET};
 
 async fn make(rest: &Rest, body: Value) -> u32 {
     let made = rest.admin("POST", LIST, body).await;

@@ -3,14 +3,14 @@
 use domain::account::{PlaylistLocation, Rule};
 use domain::secret::Secret;
 use domain::source_url::SourceUrl;
+use route_frame::field::{Field, Kind};
+use route_frame::input::Element;
+use route_frame::value::{Readable, Shape, Stored};
 use serde::Serialize;
 use serde_json::Value;
 use server::field_errors::FieldErrors;
 
 use super::view::{M3UAccountRuleView, NewM3UAccountRule};
-use crate::rest::frame::field::{Field, Kind};
-use crate::rest::frame::input::Element;
-use crate::rest::frame::value::{Readable, Shape, Stored};
 
 /// A text with significant white space, such as a pattern.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -18,6 +18,9 @@ use domain::stream::{RequestHeaders, Stream};
 use domain::streams::StreamSnapshot;
 use domain::user::UserLevel;
 use resource_derive::View;
+use route_frame::app::App;
+use route_frame::call::Call;
+use route_frame::value::{Time, WriteOnly};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
@@ -28,11 +31,9 @@ use super::expiry::{self, ExpirationView};
 use super::filters::{self, M3UFilterView};
 use super::logins;
 use super::text::{AccountType, Exact, shown_url};
-use crate::app::App;
 use crate::rest::api::channels::values::ChannelNumberValue;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::record::{Lookup, Render, WriteOnly, view_from};
-use crate::rest::frame::value::{Named, Time, choice};
+use crate::rest::choice::{Named, choice};
+use crate::rest::record::{Lookup, Render, view_from};
 
 /// A playlist account: a subscription with a provider, whose playlist contains streams.
 #[derive(Clone, Debug, Serialize, View)]

@@ -7,6 +7,12 @@ use domain::ids::{AccountId, VodCategoryId};
 use domain::vod::{AccountCategory, KindSync, VodSync};
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
+use route_frame::access::{ADMIN, STANDARD};
+use route_frame::call::Call;
+use route_frame::field::{Field, Kind};
+use route_frame::input::Element;
+use route_frame::route::{Accepted, Route};
+use route_frame::value::{Readable, Shape, Time};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use server::field_errors::FieldErrors;
@@ -15,13 +21,8 @@ use storage::Write;
 use storage::records::category_link_key;
 use uuid::Uuid;
 
-use crate::rest::frame::access::{ADMIN, STANDARD};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::field::{Field, Kind};
-use crate::rest::frame::input::Element;
-use crate::rest::frame::record::set;
-use crate::rest::frame::route::{Accepted, Route};
-use crate::rest::frame::value::{Named, Readable, Shape, Time, choice};
+use crate::rest::choice::{Named, choice};
+use crate::rest::record::set;
 
 /// The settings of one category of films or series. Fields that are left out stay.
 #[derive(Clone, Debug, Body)]
@@ -279,7 +280,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::rest::frame::testing::Rest;
+    use crate::rest::testing::Rest;
 
     async fn with_category() -> Rest {
         let rest = Rest::start().await;

@@ -6,17 +6,17 @@ use actors::now_ms;
 use domain::plugin::{FileAccess, FilePlace, PluginGap, PluginKey};
 use http::StatusCode;
 use resource_derive::{Body, View};
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::field::{Field, Kind};
+use route_frame::route::Route;
+use route_frame::value::{Readable, Shape};
 use serde::Serialize;
 use serde_json::{Value, json};
 use server::reply::Refusal;
 
 use super::runs::follow_record;
 use super::{NO_PLUGIN, NOT_FOR_PLUGINS, PluginView, change, find, installed, key_of, refused, shown};
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::field::{Field, Kind};
-use crate::rest::frame::route::Route;
-use crate::rest::frame::value::{Readable, Shape};
 
 /// Whether a plugin is enabled.
 #[derive(Debug, Body)]

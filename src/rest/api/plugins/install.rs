@@ -6,6 +6,10 @@ use actors::{PluginError, now_ms};
 use domain::plugin::{Permissions, Plugin, PluginKey, PluginState};
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::route::Route;
+use route_frame::upload::Upload;
 use serde::Serialize;
 use server::reply::Refusal;
 use services::files::Folder;
@@ -19,10 +23,6 @@ use super::{
     NO_PLUGIN, NOT_FOR_PLUGINS, PluginView, blocking, change, failed, find, installed, key_of, refused, shown,
 };
 use crate::plugin_archives::share_plugin;
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
-use crate::rest::frame::upload::Upload;
 
 /// How a plugin is installed.
 #[derive(Debug, Body)]

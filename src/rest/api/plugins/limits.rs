@@ -4,6 +4,9 @@ use actors::now_ms;
 use domain::plugin::{Limits, LimitsEdit};
 use http::StatusCode;
 use resource_derive::{Body, View};
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::route::Route;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
@@ -11,9 +14,6 @@ use server::reply::Refusal;
 use super::runs::follow_record;
 use super::view::set_limits;
 use super::{NO_PLUGIN, NOT_FOR_PLUGINS, PluginView, change, find, installed, key_of, shown};
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
 
 /// Limits of the processes of a plugin. One that is left out stays; `null` is the limit of the manifest.
 #[derive(Debug, Body)]

@@ -14,6 +14,12 @@ use std::sync::Arc;
 use domain::plugin::{Plugin, PluginKey};
 use http::StatusCode;
 use resource_derive::View;
+use route_frame::access::{ADMIN, Access};
+use route_frame::app::App;
+use route_frame::blocking::run_blocking;
+use route_frame::call::Call;
+use route_frame::picture::Picture;
+use route_frame::route::Route;
 use serde::Serialize;
 use serde_json::json;
 use server::reply::Refusal;
@@ -22,12 +28,6 @@ use services::plugins::{InstalledPlugins, PLUGINS_MAX, PluginEntry, record_of};
 use storage::Error as StoreError;
 
 pub(crate) use self::view::PluginView;
-use crate::app::App;
-use crate::rest::frame::access::{ADMIN, Access};
-use crate::rest::frame::blocking::run_blocking;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::picture::Picture;
-use crate::rest::frame::route::Route;
 
 /// All plugins.
 #[derive(Clone, Debug, Serialize, View)]

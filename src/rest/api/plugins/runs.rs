@@ -6,6 +6,10 @@ use actors::{PluginError, PluginRun, RunAnswer, RunRefusal, RunResult, RunStage}
 use domain::plugin::{PluginKey, RunCause};
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::route::{Answer, AnswerShape, Route, json_reply};
+use route_frame::value::{Shape, Time};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use server::reply::Refusal;
@@ -14,10 +18,6 @@ use uuid::Uuid;
 use warp::reply::Response as Reply;
 
 use super::{NO_PLUGIN, NOT_FOR_PLUGINS, PluginView, change, failed, find, key_of, shown, unknown};
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{Answer, AnswerShape, Route, json_reply};
-use crate::rest::frame::value::{Shape, Time};
 
 /// An action to run.
 #[derive(Debug, Body)]

@@ -3,15 +3,15 @@
 use domain::plugin::PluginSettings;
 use http::StatusCode;
 use resource_derive::{Body, View};
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::route::Route;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 
 use super::{NO_PLUGIN, change, find, key_of};
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
 
 /// New settings of a plugin.
 #[derive(Debug, Body)]

@@ -9,7 +9,7 @@ use storage::plugin_files::testing::{archive, demo, hostile_archives, part};
 use storage::records::set_plugin_value;
 
 use super::*;
-use crate::rest::frame::testing::{ADMIN as ADMIN_USER, Answer, Rest, SECRET};
+use crate::rest::testing::{ADMIN as ADMIN_USER, Answer, Rest, SECRET};
 
 const IMPORT: &str = "/api/plugins/plugins/import/";
 

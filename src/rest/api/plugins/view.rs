@@ -3,12 +3,11 @@
 use actors::{PluginResources, ShownSchedule};
 use domain::plugin::{ApiAccess, LimitsEdit, Permissions, PluginState};
 use resource_derive::View;
+use route_frame::call::Call;
+use route_frame::value::Time;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use services::plugins::PluginEntry;
-
-use crate::rest::frame::call::Call;
-use crate::rest::frame::value::Time;
 
 /// A schedule of a plugin.
 #[derive(Clone, Debug, Serialize, View)]

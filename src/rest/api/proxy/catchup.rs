@@ -1,12 +1,20 @@
 //! `/api/catchup/sessions/`, `/proxy/catchup/stats` and `/proxy/catchup/stop_client`: who watches the past of channels.
 //!
-//! A session is one player that watches one channel, whatever time it watches. `src/player/catchup.rs` serves it.
+//! A session is one player that watches one channel, whatever time it watches. `player/src/catchup.rs` serves it.
 
-use actors::{ReportedPosition, Target, VodSessionInfo, now_ms};
+use actors::{ReportedPosition, VodSessionInfo, now_ms};
 use domain::catchup::{ArchiveTimes, parse_start};
 use domain::ids::{ChannelId, LogoId};
 use http::StatusCode;
+use node::overview::{own_past, past};
+use node::playing_control::{Controlled, Order, Outcome};
+use player::catchup::{MINUTES_DEFAULT, MINUTES_MAX, source_of, visible};
 use resource_derive::{Body, View};
+use route_frame::access::{ADMIN, STREAMER};
+use route_frame::app::App;
+use route_frame::call::Call;
+use route_frame::route::{Created, NoContent, Route};
+use route_frame::value::Time;
 use serde::Serialize;
 use serde_json::Value;
 use server::reply::Refusal;
@@ -16,14 +24,7 @@ use uuid::Uuid;
 
 use super::control::{node_unanswered, on, order};
 use super::vod::{VodConnectionView, connection};
-use crate::app::App;
-use crate::node::status::past;
-use crate::player::catchup::{MINUTES_DEFAULT, MINUTES_MAX, source_of, visible};
-use crate::playing_control::{Controlled, Order, Outcome};
-use crate::rest::frame::access::{ADMIN, STREAMER};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{Created, NoContent, Route};
-use crate::rest::frame::value::Time;
+use crate::nodes::Nodes;
 
 /// The players that watch the past of channels.
 #[derive(Clone, Debug, Serialize, View)]
@@ -244,7 +245,7 @@ async fn catchup_stats(call: Call) -> Result<CatchupStatsView, Refusal> {
 
 /// Returns everybody who watches the past of a channel.
 pub(super) async fn stats(app: &App) -> CatchupStatsView {
-    sessions_view(&app.models, &past(app).await)
+    sessions_view(&app.models, &past(app.nodes()).await)
 }
 
 /// Returns the statistics as the WebSocket sends them.
@@ -272,14 +273,6 @@ async fn stop_client(call: Call, body: StopCatchupClient) -> Result<StoppedCatch
     Ok(StoppedCatchupClientView { message, outcome: "stopped", client_id, channel_uuid })
 }
 
-/// Returns the sessions of this node that have a request or a slot, those with the own time-shift included.
-pub(crate) fn past_sessions(app: &App) -> Vec<VodSessionInfo> {
-    let mut sessions = app.vod.all_sessions();
-    sessions.retain(|it| matches!(it.title.target, Target::Archive(_)) && (it.n_requests > 0 || it.has_slot));
-    sessions.extend(app.time_shift.sessions());
-    sessions
-}
-
 /// Ends a session. Returns `None` if it does not exist.
 fn stop(call: &Call, id: u64) -> Option<VodSessionInfo> {
     call.app.vod.stop_session(id).or_else(|| call.app.time_shift.stop_session(id))
@@ -294,7 +287,7 @@ fn note_position(call: &Call, id: u64, position: ReportedPosition) -> Option<()>
 fn own(call: &Call) -> Result<Vec<VodSessionInfo>, Refusal> {
     let (user, is_admin) = (call.identity()?, call.is_admin());
     let is_own = |it: &VodSessionInfo| is_admin || it.viewer.user.as_ref() == Some(&user.username);
-    Ok(past_sessions(&call.app).into_iter().filter(is_own).collect())
+    Ok(own_past(call.app.nodes()).into_iter().filter(is_own).collect())
 }
 
 fn name(session: &VodSessionInfo) -> String {

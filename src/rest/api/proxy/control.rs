@@ -6,17 +6,18 @@ use actors::{AskError, Target};
 use domain::ids::StreamId;
 use domain::stream::Stream;
 use http::{Method, StatusCode};
+use node::playing_control::{Controlled, Order, Outcome, Switched, control, live};
 use resource_derive::{Body, View};
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::route::Route;
 use serde::Serialize;
 use serde_json::json;
 use server::reply::Refusal;
 use uuid::Uuid;
 
 use super::{no_answer, not_live};
-use crate::playing_control::{Controlled, Order, Outcome, Switched, control, live};
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
+use crate::nodes::Nodes;
 
 /// A stopped channel.
 #[derive(Clone, Debug, Serialize, View)]
@@ -183,7 +184,7 @@ async fn stop_client(call: Call, body: StopClient) -> Result<StoppedClientView, 
 
 /// Carries out an order of the caller on the nodes that it concerns.
 pub(super) async fn order(call: &Call, order: Order) -> Result<Outcome, Refusal> {
-    control(&call.app, &call.headers, order).await.map_err(no_answer)
+    control(call.app.nodes(), &call.headers, order).await.map_err(no_answer)
 }
 
 /// Returns the end of a sentence about what was done, which names the nodes of a cluster.
@@ -313,11 +314,11 @@ fn failed(
 mod tests {
     use http::HeaderMap;
     use http::header::AUTHORIZATION;
+    use node::playing_control::perform_for;
     use serde_json::Value;
 
     use super::*;
-    use crate::playing_control::perform_for;
-    use crate::rest::frame::testing::{ADMIN, INACTIVE, Rest, STANDARD};
+    use crate::rest::testing::{ADMIN, INACTIVE, Rest, STANDARD};
 
     #[tokio::test]
     async fn controls_of_an_idle_channel_are_not_found() {
@@ -345,7 +346,7 @@ mod tests {
             if let Some(user) = user {
                 headers.insert(AUTHORIZATION, rest.bearer(user).parse().unwrap());
             }
-            let done = perform_for(rest.app(), &headers, Order::Stop(Uuid::from_u128(1))).await;
+            let done = perform_for(rest.app.nodes(), &headers, Order::Stop(Uuid::from_u128(1))).await;
             assert_eq!(done.map_err(|it| it.reason().0.as_u16()), expected, "{user:?}");
         };
         check(None, Err(401)).await;

@@ -1,4 +1,4 @@
-//! `/proxy/ts/`, `/proxy/vod/` and `/proxy/catchup/`: status and control of live channels, films, episodes and catch-up. `src/player` serves the streams
+//! `/proxy/ts/`, `/proxy/vod/` and `/proxy/catchup/`: status and control of live channels, films, episodes and catch-up. `player` serves the streams
 //! themselves.
 
 mod catchup;
@@ -9,16 +9,16 @@ mod vod;
 
 use actors::{AskError, ChannelStatus, Target};
 use http::StatusCode;
+use node::playing_control;
+use route_frame::call::Call;
+use route_frame::route::Route;
 use server::reply::Refusal;
 use uuid::Uuid;
 
-pub(crate) use self::catchup::{past_sessions, pushed_past_stats};
+pub(crate) use self::catchup::pushed_past_stats;
 pub(crate) use self::status::SegmenterView;
 pub(super) use self::status::visible_targets;
 pub(crate) use self::vod::pushed_stats;
-use crate::playing_control;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
 
 pub(super) fn routes() -> Vec<Route> {
     let routes = [status::routes(), control::routes(), timeline::routes(), vod::routes(), catchup::routes()];

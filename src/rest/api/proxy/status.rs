@@ -4,18 +4,20 @@ use actors::{AskError, ChannelOverview, ChannelStatus, ClientStatus, SegmenterSt
 use domain::ids::{OutputProfileId, ProfileId, StreamId};
 use domain::lineup::visible;
 use domain::output_format::SegmentContainer;
+use node::overview::overview;
+use node::status::WantedClients;
 use resource_derive::View;
+use route_frame::access::STANDARD;
+use route_frame::call::Call;
+use route_frame::route::Route;
+use route_frame::value::Time;
 use serde::Serialize;
 use server::reply::Refusal;
 use storage::Models;
 use uuid::Uuid;
 
 use super::{live, no_answer, not_live};
-use crate::node::status::{WantedClients, overview};
-use crate::rest::frame::access::STANDARD;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
-use crate::rest::frame::value::Time;
+use crate::nodes::Nodes;
 
 /// All live channels at one moment.
 #[derive(Clone, Debug, Serialize, View)]
@@ -199,7 +201,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 pub(super) async fn list(call: Call) -> Result<LiveChannelsView, Refusal> {
     let clients = if call.is_admin() { WantedClients::All } else { WantedClients::NONE };
-    let all = overview(&call.app, &clients).await.map_err(no_answer)?;
+    let all = overview(call.app.nodes(), &clients).await.map_err(no_answer)?;
     let channels: Vec<_> = match call.is_admin() {
         true => all.iter().map(|it| view(&call.app.models, it)).collect(),
         false => {
@@ -225,12 +227,12 @@ async fn retrieve(call: Call) -> Result<LiveChannelView, Refusal> {
 
 /// Returns the status of the live channel or preview of the path, on all nodes.
 async fn live_anywhere(call: &Call) -> Result<ChannelStatus, Refusal> {
-    if call.app.node().is_none() {
+    if call.app.nodes().node().is_none() {
         return Ok(live(call).await?.1);
     }
     let uuid = call.uuid()?;
     let clients = if call.is_admin() { WantedClients::for_channel(uuid) } else { WantedClients::NONE };
-    let all = overview(&call.app, &clients).await.map_err(no_answer)?;
+    let all = overview(call.app.nodes(), &clients).await.map_err(no_answer)?;
     let found = all.into_iter().find(|it| it.target.uuid() == uuid).ok_or_else(|| not_live(uuid))?;
     found.status.ok_or_else(|| no_answer(AskError::Timeout))
 }
@@ -403,7 +405,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::rest::frame::testing::{Rest, SECRET};
+    use crate::rest::testing::{Rest, SECRET};
 
     fn status() -> ChannelStatus {
         ChannelStatus {

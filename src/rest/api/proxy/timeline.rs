@@ -2,16 +2,18 @@
 
 use actors::RunEntryKind;
 use domain::ids::{ProfileId, StreamId};
+use node::timelines::{ChannelTimelines, NodeRun, NodeRunEntry, timeline};
 use resource_derive::View;
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::route::Route;
+use route_frame::value::Time;
 use serde::Serialize;
 use server::reply::Refusal;
 use uuid::Uuid;
 
-use crate::node::timelines::{ChannelTimelines, NodeRun, NodeRunEntry, timeline};
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
-use crate::rest::frame::value::{Choice, Named, Time, choice};
+use crate::nodes::Nodes;
+use crate::rest::choice::{Choice, Named, choice};
 
 /// Recent history of a channel.
 #[derive(Clone, Debug, Serialize, View)]
@@ -126,7 +128,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn retrieve(call: Call) -> Result<ChannelTimelineView, Refusal> {
     let uuid = call.uuid()?;
-    let ChannelTimelines { runs, missing } = timeline(&call.app, uuid).await;
+    let ChannelTimelines { runs, missing } = timeline(call.app.nodes(), uuid).await;
     let newest = runs.first().ok_or_else(|| {
         let mut text = format!("Channel {uuid} is not playing and was not played recently.");
         if !missing.is_empty() {
@@ -177,7 +179,7 @@ mod tests {
     use serde_json::Value;
     use uuid::Uuid;
 
-    use crate::rest::frame::testing::Rest;
+    use crate::rest::testing::Rest;
 
     #[tokio::test]
     async fn an_idle_channel_has_no_timeline() {

@@ -5,7 +5,13 @@ use actors::{Target, VodProfile, VodSessionInfo, now_ms};
 use domain::ids::{AccountId, ProfileId};
 use domain::vod::{Title, TitleKind};
 use http::StatusCode;
+use node::overview::films;
+use node::playing_control::{Controlled, Order, Outcome};
 use resource_derive::{Body, View};
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::route::Route;
+use route_frame::value::Time;
 use serde::Serialize;
 use server::reply::Refusal;
 use storage::Models;
@@ -14,12 +20,7 @@ use uuid::Uuid;
 use super::catchup::{self, CatchupStatsView};
 use super::control::{node_unanswered, on, order};
 use super::status::{LiveChannelsView, list};
-use crate::node::status::films;
-use crate::playing_control::{Controlled, Order, Outcome};
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
-use crate::rest::frame::value::Time;
+use crate::nodes::Nodes;
 
 /// The films and episodes that are being watched.
 #[derive(Clone, Debug, Serialize, View)]
@@ -212,13 +213,13 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn stats(call: Call) -> Result<StatsView, Refusal> {
-    let vod = sessions_view(&call.app.models, &films(&call.app).await)?;
+    let vod = sessions_view(&call.app.models, &films(call.app.nodes()).await)?;
     let catchup = catchup::stats(&call.app).await;
     Ok(StatsView { live: list(call).await?, vod, catchup, timestamp: Time(now_ms()) })
 }
 
 async fn vod_stats(call: Call) -> Result<VodStatsView, Refusal> {
-    sessions_view(&call.app.models, &films(&call.app).await)
+    sessions_view(&call.app.models, &films(call.app.nodes()).await)
 }
 
 async fn stop_client(call: Call, body: StopVodClient) -> Result<StoppedVodClientView, Refusal> {

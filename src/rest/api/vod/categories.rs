@@ -8,17 +8,17 @@ use domain::vod::category::CATEGORY_NAME_CHARS_MAX;
 use domain::vod::{AccountCategory, TitleKind, VodCategory};
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
+use route_frame::access::{ADMIN, STREAMER};
+use route_frame::call::Call;
+use route_frame::route::{Created, Route};
 use serde::Serialize;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 use storage::Write;
 use storage::records::{category_key, category_link_key};
 
-use crate::rest::frame::access::{ADMIN, STREAMER};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{ArrayOrPage, ByName, Ordering, Search, WholeOrPages, matches};
-use crate::rest::frame::route::{Created, Route};
-use crate::rest::frame::value::Named;
+use crate::rest::choice::Named;
+use crate::rest::list::{ArrayOrPage, ByName, Ordering, Search, WholeOrPages, matches};
 
 /// A category of films or of series.
 #[derive(Clone, Debug, Serialize, View)]

@@ -10,6 +10,11 @@ use domain::vod::{
 };
 use http::StatusCode;
 use resource_derive::{Body, View};
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::input::{Input, RequestInput};
+use route_frame::route::Route;
+use route_frame::value::WebUrl;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use server::field_errors::FieldErrors;
@@ -22,11 +27,6 @@ use super::regroup::find;
 use super::titles::series_view;
 use super::view::{MovieView, SeriesView, VodLookup};
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::input::{Input, RequestInput};
-use crate::rest::frame::route::Route;
-use crate::rest::frame::value::WebUrl;
 
 /// Values of a film or a series with priority over those of its accounts. Fields that are left out keep their value, `null`
 /// gets the value of the accounts back, and an empty text is no value.

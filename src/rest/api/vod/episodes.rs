@@ -6,16 +6,16 @@ use domain::ids::{AccountId, EpisodeId};
 use domain::vod::{Episode, Title, TitleId, TitleKind};
 use http::StatusCode;
 use resource_derive::Query;
+use route_frame::access::STREAMER;
+use route_frame::call::Call;
+use route_frame::route::Route;
 use server::reply::Refusal;
 use services::titles::{SeenTitles, reading};
 use storage::Models;
 
 use super::titles::find;
 use super::view::{EpisodeView, VodLookup, unknown};
-use crate::rest::frame::access::STREAMER;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{Page, Paging, Search};
-use crate::rest::frame::route::Route;
+use crate::rest::list::{Page, Paging, Search};
 
 /// 20 episodes per page by default, at most 100.
 type Pages = Paging<20, 100>;

@@ -2,14 +2,13 @@
 
 use http::StatusCode;
 use resource_derive::View;
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::route::{Accepted, Route};
+use route_frame::value::Time;
 use serde::Serialize;
 use server::reply::Refusal;
 use services::strm_export::ExportReport;
-
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{Accepted, Route};
-use crate::rest::frame::value::Time;
 
 /// The export of films and series as STRM files. Its settings are the library settings.
 #[derive(Clone, Debug, Serialize, View)]

@@ -3,15 +3,15 @@
 use actors::now_ms;
 use domain::vod::{TitleFavorites, TitleId, TitleKind};
 use http::StatusCode;
+use route_frame::access::STREAMER;
+use route_frame::call::Call;
+use route_frame::route::{NoContent, Route};
 use server::reply::Refusal;
 use services::titles::reading;
 
 use super::titles::{find, with_counts};
 use super::view::TitleView;
-use crate::rest::frame::access::STREAMER;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{Page, Paging};
-use crate::rest::frame::route::{NoContent, Route};
+use crate::rest::list::{Page, Paging};
 
 /// 24 titles per page by default, at most 100.
 type Pages = Paging<24, 100>;

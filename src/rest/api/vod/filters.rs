@@ -7,15 +7,15 @@ use domain::ids::{AccountId, VodCategoryId};
 use domain::vod::query::{VodOrder, VodQuery, split_category};
 use domain::vod::{Title, TitleId, TitleKind, VodCategory};
 use resource_derive::Query;
+use route_frame::call::Call;
+use route_frame::filter::read_filter;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
 use services::titles::{SeenTitles, numeric_rating, reading};
 use storage::VodTitles;
 
-use crate::rest::frame::call::Call;
-use crate::rest::frame::filter::read_filter;
-use crate::rest::frame::list::{Ordering, Search};
-use crate::rest::frame::value::choice;
+use crate::rest::choice::choice;
+use crate::rest::list::{Ordering, Search};
 
 /// Filters of lists of films and series. A title must match all of them.
 #[derive(Debug, Query)]

@@ -8,6 +8,9 @@ use domain::ids::{AccountId, EpisodeId};
 use domain::vod::{Title, TitleId, TitleKind};
 use http::StatusCode;
 use resource_derive::Query;
+use route_frame::access::{Access, STREAMER};
+use route_frame::call::Call;
+use route_frame::route::Route;
 use server::reply::Refusal;
 use services::logo_cache::ImageWay;
 use services::titles::{Properties, reading};
@@ -16,11 +19,8 @@ use super::filters::{TitleFilters, TitlesFound};
 use super::titles::find_id;
 use super::view::{VodLogoView, VodLookup, unknown};
 use crate::images::{Image, PictureName};
-use crate::rest::frame::access::{Access, STREAMER};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{Page, Paging};
-use crate::rest::frame::route::Route;
-use crate::rest::frame::value::{Named, choice};
+use crate::rest::choice::{Named, choice};
+use crate::rest::list::{Page, Paging};
 
 /// 100 pictures per page by default, at most 1,000.
 type Pages = Paging<100, 1000>;

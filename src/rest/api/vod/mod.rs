@@ -19,7 +19,7 @@ mod titles;
 mod updates;
 mod view;
 
-use crate::rest::frame::route::Route;
+use route_frame::route::Route;
 
 pub(super) fn routes() -> Vec<Route> {
     let routes = [

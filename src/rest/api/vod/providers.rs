@@ -5,6 +5,10 @@ use std::collections::BTreeMap;
 use domain::vod::{Relation, RelationId, Title, TitleKind};
 use http::StatusCode;
 use resource_derive::{Query, View};
+use route_frame::access::STREAMER;
+use route_frame::call::Call;
+use route_frame::route::Route;
+use route_frame::value::Time;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use server::reply::Refusal;
@@ -15,10 +19,6 @@ use uuid::Uuid;
 use super::episodes::find_episode;
 use super::titles::find;
 use super::view::{AccountNameView, RelationView, VodLookup, unknown};
-use crate::rest::frame::access::STREAMER;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
-use crate::rest::frame::value::Time;
 
 /// The facts of a film, as an account states them.
 #[derive(Clone, Debug, Serialize, View)]

@@ -6,15 +6,15 @@ use actors::now_ms;
 use domain::vod::{RelationId, Title, TitleId, TitleKind};
 use http::StatusCode;
 use resource_derive::{Body, View};
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::route::Route;
 use serde::Serialize;
 use server::reply::Refusal;
 use storage::{Write, merge_titles, split_title};
 
 use super::view::unknown;
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
 
 /// Maximum number of titles or relations of one request.
 const MANY: usize = 100;

@@ -6,6 +6,9 @@ use actors::now_ms;
 use domain::ids::AccountId;
 use domain::vod::{Episode, Relation, RelationId, Title, TitleDetails, TitleId, TitleKind};
 use resource_derive::{Body, View};
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::route::Route;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use server::field_errors::FieldErrors;
@@ -14,10 +17,7 @@ use services::titles::reading;
 use storage::Write;
 
 use super::edit::{MANY, selected};
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
-use crate::rest::frame::value::Named;
+use crate::rest::choice::Named;
 
 /// Selects stale relations.
 #[derive(Clone, Debug, Body)]

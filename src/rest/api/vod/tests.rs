@@ -4,7 +4,7 @@ use domain::user::User;
 use domain::vod::TitleId;
 use serde_json::{Value, json};
 
-use crate::rest::frame::testing::{ADMIN, Rest, SECRET, STREAMER};
+use crate::rest::testing::{ADMIN, Rest, SECRET, STREAMER};
 use crate::rest::title_testing::{DRAMA, put_titles};
 
 async fn with_titles() -> Rest {

@@ -2,15 +2,15 @@
 
 use domain::vod::{Title, TitleId, TitleKind};
 use http::StatusCode;
+use route_frame::access::STREAMER;
+use route_frame::call::Call;
+use route_frame::route::Route;
 use server::reply::Refusal;
 use services::titles::reading;
 
 use super::filters::{TitleFilters, TitlesFound};
 use super::view::{MovieView, SeriesView, TitleView, VodLookup, unknown};
-use crate::rest::frame::access::STREAMER;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{Page, Paging};
-use crate::rest::frame::route::Route;
+use crate::rest::list::{Page, Paging};
 
 /// 20 titles per page by default, at most 100.
 type Pages = Paging<20, 100>;

@@ -8,6 +8,10 @@ use domain::ids::AccountId;
 use domain::vod::{TitleId, TitleKind};
 use http::StatusCode;
 use resource_derive::{Body, View};
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::route::{Accepted, Route};
+use route_frame::value::Time;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
@@ -16,10 +20,6 @@ use uuid::Uuid;
 
 use super::edit::{MANY, selected};
 use crate::rest::api::m3u::vod::start_refresh;
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{Accepted, Route};
-use crate::rest::frame::value::Time;
 
 /// Selects accounts whose films and series are refreshed.
 #[derive(Clone, Debug, Body)]

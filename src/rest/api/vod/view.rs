@@ -7,6 +7,8 @@ use domain::account::Account;
 use domain::ids::{AccountId, EpisodeId, VodCategoryId};
 use domain::vod::{Episode, EpisodeOffer, Relation, Title, TitleId, TitleKind, VodCategory, VodSync};
 use resource_derive::View;
+use route_frame::call::Call;
+use route_frame::value::Time;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
@@ -15,9 +17,8 @@ use services::titles::{Properties, SeenTitles};
 use storage::Table;
 use uuid::Uuid;
 
-use crate::rest::frame::call::Call;
-use crate::rest::frame::record::view_from;
-use crate::rest::frame::value::{Named, Time, choice};
+use crate::rest::choice::{Named, choice};
+use crate::rest::record::view_from;
 
 choice!(TitleKind {
     Movie = "movie",

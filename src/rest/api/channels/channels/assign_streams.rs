@@ -5,6 +5,10 @@ use std::collections::HashSet;
 use domain::channel::Channel;
 use domain::ids::{ChannelId, StreamId};
 use resource_derive::Body;
+use route_frame::call::Call;
+use route_frame::field::{Field, Kind};
+use route_frame::input::Element;
+use route_frame::value::{Readable, Shape};
 use serde_json::Value;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
@@ -17,10 +21,7 @@ use super::numbers::{Changes, put_all};
 use super::selection::{MANY, Selected, Selection};
 use crate::rest::api::channels::undo::{Author, UndoLog};
 use crate::rest::api::channels::values::no_such;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::field::{Field, Kind};
-use crate::rest::frame::input::Element;
-use crate::rest::frame::value::{Named, Readable, Shape, choice};
+use crate::rest::choice::{Named, choice};
 
 /// Maximum number of streams in all assignments of one request.
 const STREAMS_OF_REQUEST_MAX: usize = 100_000;

@@ -5,6 +5,9 @@ use std::collections::{BTreeSet, HashSet};
 use domain::channel::Channel;
 use domain::ids::ChannelId;
 use resource_derive::{Body, Query, View};
+use route_frame::call::Call;
+use route_frame::input::{Element, Many};
+use route_frame::route::NoContent;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use server::field_errors::FieldErrors;
@@ -16,10 +19,7 @@ use super::selection::{MANY, Selection};
 use super::view::{ChannelLookup, ChannelView};
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
 use crate::rest::api::channels::values::no_such;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::input::{Element, Many};
-use crate::rest::frame::record::{Lookup, Render};
-use crate::rest::frame::route::NoContent;
+use crate::rest::record::{Lookup, Render};
 
 /// Result of a deletion.
 #[derive(Clone, Debug, Serialize, View)]

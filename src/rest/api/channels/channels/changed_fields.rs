@@ -3,6 +3,9 @@
 use domain::channel::{CHANNEL_NAME_CHARS_MAX, Channel};
 use domain::ids::{GuideChannelId, LogoId, StreamProfileId};
 use resource_derive::Body;
+use route_frame::field::{Field, Kind};
+use route_frame::input::Element;
+use route_frame::value::{Readable, Shape};
 use serde_json::Value;
 use server::field_errors::FieldErrors;
 
@@ -10,9 +13,6 @@ use super::edit::ChannelEdit;
 use crate::rest::api::channels::logos::LogoUrl;
 use crate::rest::api::channels::streams::TVG_ID_CHARS_MAX;
 use crate::rest::api::channels::values::{ChannelNumberValue, GroupRef, Text};
-use crate::rest::frame::field::{Field, Kind};
-use crate::rest::frame::input::Element;
-use crate::rest::frame::value::{Readable, Shape};
 
 /// Fields of an automatically created channel. Fields that are left out stay; `null` is the value of the provider.
 #[derive(Clone, Debug, Body)]

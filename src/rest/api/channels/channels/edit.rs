@@ -29,8 +29,8 @@ use crate::rest::api::channels::undo::UndoLog;
 use crate::rest::api::channels::values::{
     ChannelNumberValue, GroupRef, Text, find_group, no_such, no_such_group,
 };
-use crate::rest::frame::record::{find, set, set_fields, set_text};
-use crate::rest::frame::value::Named;
+use crate::rest::choice::Named;
+use crate::rest::record::{find, set, set_fields, set_text};
 
 /// Maximum number of streams of a channel.
 pub(super) const STREAMS_MAX: usize = 1_000;

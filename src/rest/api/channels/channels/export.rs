@@ -2,19 +2,19 @@
 
 use domain::ids::ChannelId;
 use domain::lineup::visible;
+use player::guide::{self, Xmltv};
+use player::long_text::LongText;
+use player::options::OutputOptions;
+use player::playlist::{self, M3u};
+use player::selection::OutputChannels;
 use resource_derive::Body;
+use route_frame::call::Call;
+use route_frame::route::MediaTypes;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
 
 use super::selection::Selection;
-use crate::player::guide::{self, Xmltv};
-use crate::player::long_text::LongText;
-use crate::player::options::OutputOptions;
-use crate::player::playlist::{self, M3u};
-use crate::player::selection::OutputChannels;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::MediaTypes;
-use crate::rest::frame::value::{Named, choice};
+use crate::rest::choice::{Named, choice};
 
 /// Maximum number of channels that a request names: more than a gateway has.
 const IDS_MAX: usize = 50_000;

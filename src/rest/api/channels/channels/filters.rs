@@ -9,15 +9,15 @@ use domain::ids::{ChannelId, LineupId, LogoId, StreamId, StreamProfileId};
 use domain::streams::StreamQuery;
 use domain::user::UserLevel;
 use resource_derive::Query;
+use route_frame::call::Call;
 use server::reply::Refusal;
 
 use super::guide::GuideLookup;
-use crate::rest::api::channels::channels::rows::ChannelRow;
+use crate::rest::api::channels::channels::rows::{ChannelRow, ChannelRowCache};
 use crate::rest::api::channels::lineups::find_own;
 use crate::rest::api::channels::values::{GroupFilter, GroupNames};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{Ordering, Search, contains_lower};
-use crate::rest::frame::value::{Named, choice};
+use crate::rest::choice::{Named, choice};
+use crate::rest::list::{Ordering, Search, contains_lower};
 
 /// Filters of the list of channels. A channel must match all of them.
 #[derive(Debug, Query)]
@@ -140,7 +140,7 @@ impl ChannelFilters {
                 && contains_lower(self.tvg_id.as_ref(), [&row.tvg_id])
                 && contains_lower(self.search.as_ref(), [&row.name, &row.tvg_id, &row.group])
         };
-        let rows = call.app.rest().channel_rows.load(&call.app.models);
+        let rows = call.app.state::<ChannelRowCache>().load(&call.app.models);
         let ordering = self.ordering.unwrap_or(Ordering::ascending(By::Number));
         let mut found: Vec<&ChannelRow> = match ordering.by {
             By::Name => rows.by_name(ordering.is_descending).filter(|it| is_wanted(it)).collect(),

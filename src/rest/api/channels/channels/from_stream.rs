@@ -10,6 +10,10 @@ use domain::ids::{ChannelId, GroupId, StreamId};
 use domain::playlist::content::StreamContent;
 use domain::stream::Stream;
 use resource_derive::{Body, View};
+use route_frame::call::Call;
+use route_frame::field::{Field, Kind};
+use route_frame::route::Created;
+use route_frame::value::{Readable, Shape};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use server::field_errors::FieldErrors;
@@ -27,11 +31,8 @@ use crate::rest::api::channels::logos::{NamedBy, logo_of_address};
 use crate::rest::api::channels::streams::select;
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
 use crate::rest::api::channels::values::{ChannelNumberValue, Text};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::field::{Field, Kind};
-use crate::rest::frame::record::find;
-use crate::rest::frame::route::Created;
-use crate::rest::frame::value::{Choice as _, Named, Readable, Shape};
+use crate::rest::choice::{Choice as _, Named};
+use crate::rest::record::{RecordCall, find};
 
 /// Selects a stream for a new channel.
 #[derive(Clone, Debug, Body)]

@@ -12,7 +12,7 @@ use storage::{Table, Write};
 
 use super::edit::STREAMS_MAX;
 use crate::rest::api::channels::undo::UndoLog;
-use crate::rest::frame::value::choice;
+use crate::rest::choice::choice;
 
 choice!(
     enum MergeBy {

@@ -30,6 +30,9 @@ use domain::ids::ChannelId;
 use domain::user::UserLevel;
 use http::StatusCode;
 use resource_derive::{Body, Query};
+use route_frame::access::{ADMIN, STANDARD, STREAMER};
+use route_frame::call::Call;
+use route_frame::route::{Created, NoContent, Route};
 use server::reply::Refusal;
 use uuid::Uuid;
 
@@ -42,11 +45,8 @@ pub(super) use self::rename::compile;
 pub(super) use self::selection::{Selection, too_many};
 use self::view::{ChannelLookup, ChannelSummaryView, ChannelView};
 use super::streams::{StreamLookup, StreamView, blocking, read};
-use crate::rest::frame::access::{ADMIN, STANDARD, STREAMER};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{Page, WholeOrPages};
-use crate::rest::frame::record::{Lookup, Render};
-use crate::rest::frame::route::{Created, NoContent, Route};
+use crate::rest::list::{Page, WholeOrPages};
+use crate::rest::record::{Lookup, RecordCall, Render};
 
 /// Form of channels in the answer.
 #[derive(Debug, Query)]

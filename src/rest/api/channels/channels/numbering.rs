@@ -5,6 +5,7 @@ use std::collections::{HashSet, VecDeque};
 use domain::channel::{Channel, ChannelNumber};
 use domain::ids::{AccountId, ChannelId, GroupId};
 use resource_derive::{Body, Query, View};
+use route_frame::call::Call;
 use serde::Serialize;
 use server::reply::Refusal;
 use storage::Write;
@@ -14,8 +15,7 @@ use super::selection::{MANY, Selection};
 use super::view::ChannelView;
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
 use crate::rest::api::channels::values::{ChannelNumberValue, no_such};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::record::find;
+use crate::rest::record::{RecordCall, find};
 
 /// Assigns consecutive numbers.
 #[derive(Clone, Debug, Body)]

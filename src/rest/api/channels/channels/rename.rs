@@ -4,6 +4,7 @@ use domain::channel::{CHANNEL_NAME_CHARS_MAX, Channel};
 use domain::ids::ChannelId;
 use domain::pattern::{PATTERN_BYTES_MAX, Pattern, PatternError};
 use resource_derive::{Body, View};
+use route_frame::call::Call;
 use serde::Serialize;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
@@ -12,7 +13,6 @@ use super::numbers::{Changes, put_all};
 use super::selection::Selection;
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
 use crate::rest::api::channels::values::Untrimmed;
-use crate::rest::frame::call::Call;
 
 /// Maximum number of examples in an answer.
 const EXAMPLES_MAX: usize = 100;

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use domain::channel::Channel;
 use domain::ids::ChannelId;
 use resource_derive::Body;
+use route_frame::call::Call;
+use route_frame::filter::read_filter;
 use serde_json::{Map, Value};
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
@@ -13,8 +15,6 @@ use storage::Write;
 
 use super::filters::ChannelFilters;
 use crate::rest::api::channels::values::no_such;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::filter::read_filter;
 
 /// Maximum number of channels of one operation.
 pub(super) const MANY: usize = 10_000;

@@ -2,13 +2,13 @@
 
 use domain::ids::StreamId;
 use resource_derive::{Query, View};
+use route_frame::call::Call;
+use route_frame::value::Time;
 use serde::Serialize;
 use server::reply::Refusal;
 
 use super::filters::find_visible;
 use crate::rest::api::channels::streams::{StreamStatsView, health_of};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::value::Time;
 
 /// Selects measurements.
 #[derive(Debug, Query)]

@@ -5,6 +5,10 @@ use domain::udp_output::{
     TTL_DEFAULT, UdpOutput, UdpOutputAddress, UdpOutputError, UdpOutputMode, is_interface,
 };
 use resource_derive::{Body, View};
+use route_frame::call::Call;
+use route_frame::field::{Field, Kind};
+use route_frame::input::Element;
+use route_frame::value::{Readable, Shape};
 use serde::Serialize;
 use serde_json::Value;
 use server::field_errors::FieldErrors;
@@ -12,10 +16,7 @@ use server::reply::Refusal;
 
 use super::filters::find_visible;
 use crate::rest::api::channels::values::Text;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::field::{Field, Kind};
-use crate::rest::frame::input::Element;
-use crate::rest::frame::value::{Named, Readable, Shape, choice};
+use crate::rest::choice::{Named, choice};
 
 choice!(UdpOutputMode { Always = "always", Watched = "watched" });
 

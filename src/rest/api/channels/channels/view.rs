@@ -10,6 +10,9 @@ use domain::ids::{AccountId, ChannelId, GroupId, GuideChannelId, LogoId, StreamI
 use domain::timeshift::TimeShiftMode;
 use domain::user::UserLevel;
 use resource_derive::View;
+use route_frame::call::Call;
+use route_frame::field::Kind;
+use route_frame::value::{Shape, Time};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
@@ -21,10 +24,8 @@ use super::guide::GuideLookup;
 use super::udp_output::UdpOutputView;
 use crate::rest::api::channels::streams::{StreamLookup, StreamView, blocking, read};
 use crate::rest::api::channels::values::ChannelNumberValue;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::field::Kind;
-use crate::rest::frame::record::{Lookup, Render, view_from};
-use crate::rest::frame::value::{Named, Shape, Time};
+use crate::rest::choice::Named;
+use crate::rest::record::{Lookup, Render, view_from};
 
 /// A channel: the unit that viewers select, played from one of its streams.
 #[derive(Clone, Debug, Serialize, View)]

@@ -7,6 +7,12 @@ use domain::ids::{ChannelId, LineupId};
 use domain::lineup::Lineup;
 use http::Method;
 use resource_derive::{Body, View};
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::field::Field;
+use route_frame::input::Element;
+use route_frame::route::Route;
+use route_frame::value::Readable;
 use serde::Serialize;
 use serde_json::Value;
 use server::field_errors::FieldErrors;
@@ -16,13 +22,7 @@ use storage::Write;
 use crate::rest::api::channels::channels::Selection;
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
 use crate::rest::api::channels::values::no_such;
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::field::Field;
-use crate::rest::frame::input::Element;
-use crate::rest::frame::record::find;
-use crate::rest::frame::route::Route;
-use crate::rest::frame::value::Readable;
+use crate::rest::record::find;
 
 /// Maximum number of memberships of one request: more than a gateway has channels.
 const MEMBERSHIPS_MAX: usize = 50_000;

@@ -14,6 +14,9 @@ use domain::playlist::tags::PlaylistTags;
 use domain::user::User;
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
+use route_frame::access::{ADMIN, STANDARD};
+use route_frame::call::Call;
+use route_frame::route::{Created, NoContent, Route};
 use serde::Serialize;
 use server::reply::Refusal;
 use storage::Table;
@@ -21,11 +24,8 @@ use storage::Table;
 pub(super) use self::memberships::{NewMemberships, check_lineups, set_lineups};
 use self::tags::{SentTags, TagsValue};
 use crate::rest::api::hdhr::remove_devices;
-use crate::rest::frame::access::{ADMIN, STANDARD};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
-use crate::rest::frame::record::{Lookup, Render, find, set};
-use crate::rest::frame::route::{Created, NoContent, Route};
+use crate::rest::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
+use crate::rest::record::{Lookup, RecordCall, Render, find, set};
 
 /// Maximum length of a description, in characters.
 const DESCRIPTION_CHARS_MAX: usize = 1_000;

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use domain::playlist::tags::{PlaylistTags, TagPlace, Tags, check_tags};
+use route_frame::field::{Field, Kind};
+use route_frame::value::{Readable, Shape};
 use serde::Serialize;
 use serde_json::Value;
 use server::field_errors::FieldErrors;
-
-use crate::rest::frame::field::{Field, Kind};
-use crate::rest::frame::value::{Readable, Shape};
 
 /// Tags by name: an object of texts.
 #[derive(Clone, Debug, Serialize)]

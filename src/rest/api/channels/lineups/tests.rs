@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::*;
-use crate::rest::frame::testing::{Rest, STANDARD as STANDARD_USER};
+use crate::rest::testing::{Rest, STANDARD as STANDARD_USER};
 
 const CHANNELS: &str = "/api/channels/channels/";
 

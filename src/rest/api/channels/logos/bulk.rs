@@ -6,6 +6,8 @@ use domain::channel::Channel;
 use domain::ids::LogoId;
 use domain::logo::Logo;
 use resource_derive::{Body, Query, View};
+use route_frame::call::Call;
+use route_frame::route::NoContent;
 use serde::Serialize;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
@@ -13,8 +15,6 @@ use server::reply::Refusal;
 use super::records::delete_logo;
 use super::upload::remove_unused_files;
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::NoContent;
 
 /// Maximum number of logos of one operation; a cleanup deletes the others when it is repeated.
 const MANY: usize = 10_000;

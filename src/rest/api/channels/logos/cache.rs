@@ -3,13 +3,14 @@
 
 use bytes::Bytes;
 use domain::logo::Logo;
+use node::uploads::fetch_upload;
+use route_frame::call::Call;
 use server::reply::Refusal;
 use services::files::Folder;
 use services::logo_cache::{logo_state, way_to_logo};
 
 use crate::images::{Image, PictureName};
-use crate::node::files::fetch_upload;
-use crate::rest::frame::call::Call;
+use crate::nodes::Nodes;
 
 pub(super) async fn image(call: Call) -> Result<Image, Refusal> {
     show(&call, None).await
@@ -34,7 +35,7 @@ async fn show(call: &Call, name: Option<&PictureName>) -> Result<Image, Refusal>
 /// Returns an uploaded file; `None` if it cannot be read.
 async fn uploaded(call: &Call, file: &str) -> Option<Bytes> {
     let path = call.app.files.path(Folder::Logos, file).ok()?;
-    fetch_upload(&call.app, Folder::Logos, file).await;
+    fetch_upload(call.app.nodes(), Folder::Logos, file).await;
     let read = tokio::task::spawn_blocking(move || std::fs::read(path)).await;
     read.ok()?.ok().map(Bytes::from)
 }

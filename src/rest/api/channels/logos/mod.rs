@@ -15,6 +15,9 @@ use domain::ids::LogoId;
 use domain::logo::{LOGO_NAME_CHARS_MAX, LOGO_URL_CHARS_MAX, Logo};
 use http::StatusCode;
 use resource_derive::{Query, View};
+use route_frame::access::{ADMIN, Access, STANDARD};
+use route_frame::call::Call;
+use route_frame::route::{Created, Handler, NoContent, Route};
 use serde::Serialize;
 use server::reply::Refusal;
 use services::addresses::without_credentials;
@@ -24,11 +27,8 @@ use storage::Table;
 pub(super) use self::records::{LogoUrl, NamedBy, logo_of_address};
 use self::records::{change_logo, delete_logo};
 use super::undo::UndoLog;
-use crate::rest::frame::access::{ADMIN, Access, STANDARD};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
-use crate::rest::frame::record::{Lookup, Render};
-use crate::rest::frame::route::{Created, Handler, NoContent, Route};
+use crate::rest::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
+use crate::rest::record::{Lookup, RecordCall, Render};
 
 /// A logo of channels.
 #[derive(Clone, Debug, Serialize, View)]

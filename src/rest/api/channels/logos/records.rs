@@ -4,6 +4,8 @@ use actors::now_ms;
 use domain::channel::Channel;
 use domain::ids::{AccountId, GuideSourceId, LogoId};
 use domain::logo::{LOGO_NAME_CHARS_MAX, LOGO_URL_CHARS_MAX, Logo};
+use route_frame::field::{Field, Kind};
+use route_frame::value::{Readable, Shape, WebUrl};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use server::reply::Refusal;
@@ -12,9 +14,7 @@ use storage::Write;
 use super::LIST;
 use crate::rest::api::channels::channels::numbers::{Changes, put_all};
 use crate::rest::api::channels::undo::UndoLog;
-use crate::rest::frame::field::{Field, Kind};
-use crate::rest::frame::record::{find, set};
-use crate::rest::frame::value::{Readable, Shape, WebUrl};
+use crate::rest::record::{find, set};
 
 /// The URL of a logo: a web address, or the path of an uploaded logo as the gateway shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use domain::source_url::SourceUrl;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::rest::frame::testing::Rest;
+use crate::rest::testing::Rest;
 
 const CHANNELS: &str = "/api/channels/channels/";
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n....";
@@ -20,14 +20,14 @@ fn one(id: u64) -> String {
     format!("{LIST}{id}/")
 }
 
-async fn upload(rest: &Rest, name: &str, content: &[u8]) -> crate::rest::frame::testing::Answer {
+async fn upload(rest: &Rest, name: &str, content: &[u8]) -> crate::rest::testing::Answer {
     let mut body = format!(
         "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\nContent-Type: image/png\r\n\r\n"
     )
     .into_bytes();
     body.extend_from_slice(content);
     body.extend_from_slice(b"\r\n--b--\r\n");
-    let bearer = rest.bearer(crate::rest::frame::testing::ADMIN);
+    let bearer = rest.bearer(crate::rest::testing::ADMIN);
     let headers = [("authorization", bearer.as_str()), ("content-type", "multipart/form-data; boundary=b")];
     rest.send("POST", "/api/channels/logos/upload/", &headers, body).await
 }

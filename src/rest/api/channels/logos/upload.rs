@@ -6,7 +6,12 @@ use actors::now_ms;
 use domain::ids::LogoId;
 use domain::logo::{LOGO_NAME_CHARS_MAX, Logo, logo_copy_path};
 use domain::undo::UNDO_AGE_MS_MAX;
+use node::uploads::share_upload;
 use resource_derive::Body;
+use route_frame::blocking::run_blocking;
+use route_frame::call::Call;
+use route_frame::route::Created;
+use route_frame::upload::Upload;
 use server::reply::Refusal;
 use services::files::Folder;
 use services::image_types::ImageType;
@@ -14,11 +19,8 @@ use tracing::warn;
 use uuid::Uuid;
 
 use super::LogoView;
-use crate::node::files::share_upload;
-use crate::rest::frame::blocking::run_blocking;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Created;
-use crate::rest::frame::upload::Upload;
+use crate::nodes::Nodes;
+use crate::rest::record::RecordCall;
 
 /// A logo from a file.
 #[derive(Clone, Debug, Body)]
@@ -46,7 +48,7 @@ pub(super) async fn upload(
     let saved =
         run_blocking("save a logo", move || app.files.save(Folder::Logos, &saved, &bytes[..])).await?;
     saved.map_err(|error| Refusal::unavailable(format!("The logo cannot be saved: {error}.")))?;
-    if let Err(refusal) = share_upload(&call.app, Folder::Logos, &file).await {
+    if let Err(refusal) = share_upload(call.app.nodes(), Folder::Logos, &file).await {
         drop(held);
         remove_unused_files(&call).await;
         return Err(refusal);

@@ -7,16 +7,16 @@ use domain::channel::Channel;
 use domain::ids::{ChannelId, PersonalPlaylistId, UserId};
 use domain::personal_playlist::{PLAYLIST_CHANNELS_MAX, PersonalPlaylist};
 use http::StatusCode;
+use player::selection::visible_of;
 use resource_derive::{Body, View};
+use route_frame::access::STANDARD;
+use route_frame::call::Call;
+use route_frame::route::{NoContent, Route};
 use serde::Serialize;
 use server::reply::Refusal;
 use storage::Write;
 
 use super::{add_channel, check_channels, check_count};
-use crate::player::selection::visible_of;
-use crate::rest::frame::access::STANDARD;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{NoContent, Route};
 
 /// The favourites of a user.
 #[derive(Clone, Debug, Serialize, View)]

@@ -9,14 +9,14 @@ use std::collections::HashSet;
 
 use domain::ids::{ChannelId, UserId};
 use domain::personal_playlist::{PLAYLIST_CHANNELS_MAX, PLAYLISTS_PER_USER_MAX, PersonalPlaylist};
+use route_frame::call::Call;
+use route_frame::route::Route;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 use storage::Write;
 
 use crate::rest::api::channels::values::no_such;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::record::refuse_if;
-use crate::rest::frame::route::Route;
+use crate::rest::record::refuse_if;
 
 pub(super) fn routes() -> Vec<Route> {
     [playlists::routes(), favorites::routes()].into_iter().flatten().collect()

@@ -12,19 +12,19 @@ use domain::personal_playlist::{
 };
 use domain::user::User;
 use http::StatusCode;
+use player::selection::{is_readable, visible_of};
 use resource_derive::{Query, View};
+use route_frame::access::{STANDARD, STREAMER};
+use route_frame::call::Call;
+use route_frame::route::{Created, NoContent, Route};
+use route_frame::value::Time;
 use serde::Serialize;
 use server::reply::Refusal;
 use storage::{Table, Write};
 
 use super::{check_channels, check_count};
-use crate::player::selection::{is_readable, visible_of};
-use crate::rest::frame::access::{STANDARD, STREAMER};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
-use crate::rest::frame::record::{Lookup, Render, find, set, view_from};
-use crate::rest::frame::route::{Created, NoContent, Route};
-use crate::rest::frame::value::Time;
+use crate::rest::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
+use crate::rest::record::{Lookup, RecordCall, Render, find, set, view_from};
 
 /// A personal playlist: channels that a user has chosen, in an order of the user's own.
 #[derive(Clone, Debug, Serialize, View)]

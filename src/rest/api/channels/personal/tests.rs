@@ -5,7 +5,7 @@ use domain::user::UserLevel;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::rest::frame::testing::{Rest, STANDARD as STANDARD_USER, STREAMER as STREAMER_USER};
+use crate::rest::testing::{Rest, STANDARD as STANDARD_USER, STREAMER as STREAMER_USER};
 
 const PLAYLISTS: &str = "/api/channels/playlists/";
 const FAVORITES: &str = "/api/channels/favorites/";

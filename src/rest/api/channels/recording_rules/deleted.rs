@@ -8,11 +8,10 @@ use domain::ids::RecordingRuleId;
 use domain::recording::Recording;
 use domain::recording::rules::{RecordingRule, RuleMemory};
 use parking_lot::Mutex;
+use route_frame::app::App;
+use route_frame::call::Call;
 use server::reply::Refusal;
 use storage::Write;
-
-use crate::app::App;
-use crate::rest::frame::call::Call;
 
 /// For how long a deleted rule is remembered, in milliseconds.
 const AGE_MS_MAX: i64 = 60 * 60 * 1000;
@@ -65,7 +64,7 @@ pub(super) fn draft_of(app: &App, mut rule: RecordingRule) -> (RecordingRule, Op
         let memory = app.models.rule_memories.load().get(rule.id.0).cloned();
         return (rule, memory);
     }
-    let (all, now) = (app.rest().deleted_rules.0.lock(), now_ms());
+    let (all, now) = (app.state::<DeletedRules>().0.lock(), now_ms());
     let found = all.iter().rfind(|it| !it.is_forgotten(now) && it.selected_like(&rule));
     let memory = found.map(|it| {
         (rule.id, rule.created_at) = (it.rule.id, it.rule.created_at);
@@ -81,7 +80,7 @@ pub(super) fn remove_rule(write: &mut Write<'_>, app: &App, id: RecordingRuleId)
     write.remove::<RecordingRule>(id.0)?;
     write.remove::<RuleMemory>(id.0)?;
     if let Some(rule) = rule {
-        app.rest().deleted_rules.add(DeletedRule { rule, memory, at: now_ms() });
+        app.state::<DeletedRules>().add(DeletedRule { rule, memory, at: now_ms() });
     }
     Ok(())
 }
@@ -90,7 +89,7 @@ pub(super) fn remove_rule(write: &mut Write<'_>, app: &App, id: RecordingRuleId)
 /// and makes none that a user has deleted.
 pub(super) async fn continue_deleted(call: &Call, id: RecordingRuleId) -> Result<(), Refusal> {
     let rule = call.app.models.recording_rules.load().get(id.0).cloned();
-    let Some(deleted) = rule.and_then(|it| call.app.rest().deleted_rules.take(&it, now_ms())) else {
+    let Some(deleted) = rule.and_then(|it| call.app.state::<DeletedRules>().take(&it, now_ms())) else {
         return Ok(());
     };
     let app = Arc::clone(&call.app);

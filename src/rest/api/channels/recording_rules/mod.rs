@@ -14,6 +14,8 @@ use domain::recording::rules::{
     AiringMark, AiringReason, PATTERN_RULES_MAX, RULES_MAX, RecordingRule, RuleList, RuleSelection, TextMode,
     TextTest,
 };
+use route_frame::call::Call;
+use route_frame::route::Route;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 use services::recording_rules::{RuleScope, new_rule, remove_scheduled};
@@ -22,9 +24,7 @@ use storage::Write;
 pub(crate) use self::deleted::DeletedRules;
 use self::deleted::{continue_deleted, draft_of, remove_rule};
 use super::recordings::{channel_of, check_may_schedule, dvr_settings};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
-use crate::rest::frame::value::choice;
+use crate::rest::choice::choice;
 
 choice!(TextMode {
     Exact = "exact",
@@ -110,7 +110,11 @@ async fn apply_now(call: &Call, rule: RecordingRuleId) {
 }
 
 /// Removes a rule with its scheduled recordings. Returns the number of these.
-fn remove(write: &mut Write<'_>, app: &crate::app::App, rule: RecordingRuleId) -> Result<usize, Refusal> {
+fn remove(
+    write: &mut Write<'_>,
+    app: &route_frame::app::App,
+    rule: RecordingRuleId,
+) -> Result<usize, Refusal> {
     let n_removed = remove_scheduled(write, &app.models, rule, false)?;
     remove_rule(write, app, rule)?;
     Ok(n_removed)

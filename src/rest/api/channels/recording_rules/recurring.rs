@@ -8,6 +8,10 @@ use domain::recording::rules::{
 use domain::recording::{PADDING_SECONDS_MAX, PRIORITY_MAX, PROGRAMME_TEXT_CHARS_MAX, QUOTA_BYTES_MAX};
 use http::StatusCode;
 use resource_derive::View;
+use route_frame::access::STANDARD;
+use route_frame::call::Call;
+use route_frame::route::{Created, NoContent, Route};
+use route_frame::value::Time;
 use serde::Serialize;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
@@ -17,12 +21,8 @@ use super::{
     NOT_ALLOWED, apply_new, apply_now, blank, check, check_may_schedule, may_see, remove, text_test,
 };
 use crate::rest::api::channels::recordings::clamp_priority;
-use crate::rest::frame::access::STANDARD;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{Page, WholeOrPages};
-use crate::rest::frame::record::{Render, set, set_fields, view_from};
-use crate::rest::frame::route::{Created, NoContent, Route};
-use crate::rest::frame::value::Time;
+use crate::rest::list::{Page, WholeOrPages};
+use crate::rest::record::{RecordCall, Render, set, set_fields, view_from};
 
 /// A rule that records weekly times of a channel, or programmes with a title.
 #[derive(Clone, Debug, Serialize, View)]

@@ -14,6 +14,10 @@ use domain::recording::{
 };
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
+use route_frame::access::STANDARD;
+use route_frame::call::Call;
+use route_frame::route::{NoContent, Route};
+use route_frame::value::Time;
 use serde::Serialize;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
@@ -23,11 +27,8 @@ use super::{
     NOT_ALLOWED, apply_new, apply_now, blank, check, check_may_schedule, draft_of, may_see, remove, text_test,
 };
 use crate::rest::api::channels::recordings::clamp_priority;
-use crate::rest::frame::access::STANDARD;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::record::view_from;
-use crate::rest::frame::route::{NoContent, Route};
-use crate::rest::frame::value::{Named, Time, choice};
+use crate::rest::choice::{Named, choice};
+use crate::rest::record::view_from;
 
 /// Maximum and default number of programmes in a preview.
 const PREVIEW_MAX: u32 = 200;

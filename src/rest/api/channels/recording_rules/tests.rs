@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use services::recording_rules::RuleScope;
 use uuid::Uuid;
 
-use crate::rest::frame::testing::{Answer, Rest, STANDARD};
 use crate::rest::guide_testing::{HOUR, guide_source, now, programme, put_guide};
+use crate::rest::testing::{Answer, Rest, STANDARD};
 
 const SERIES: &str = "/api/channels/series-rules/";
 const RECURRING: &str = "/api/channels/recurring-rules/";

@@ -8,7 +8,10 @@ use domain::recording::{
     WorkState,
 };
 use http::StatusCode;
+use player::context::PlayerCall;
+use player::recordings::picture::picture;
 use resource_derive::View;
+use route_frame::call::Call;
 use serde::Serialize;
 use server::reply::Refusal;
 
@@ -16,9 +19,8 @@ use super::file::playable;
 use super::view::RecordingView;
 use super::{check_may_schedule, conflict, seen};
 use crate::images::Image;
-use crate::player::recordings::picture::picture;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::value::{Named, choice};
+use crate::rest::choice::{Named, choice};
+use crate::rest::record::RecordCall;
 
 choice!(
     /// The states of a search for commercials.
@@ -187,7 +189,7 @@ pub(super) fn artwork_address(work: &ArtworkWork, id: RecordingId) -> Option<Str
 pub(super) async fn artwork(call: Call) -> Result<Image, Refusal> {
     let recording = playable(&call)?;
     let none = || Refusal::not_found("The recording has no picture.");
-    let bytes = picture(&call.app, &recording).await?.ok_or_else(none)?;
+    let bytes = picture(call.player(), &recording).await?.ok_or_else(none)?;
     Image::new(bytes, &call.headers).ok_or_else(none)
 }
 

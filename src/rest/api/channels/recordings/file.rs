@@ -5,15 +5,15 @@ use std::sync::Arc;
 use actors::VisibleRecordings;
 use domain::recording::Recording;
 use http::StatusCode;
+use player::context::PlayerCall;
+use player::recordings::file::MEDIA_TYPES;
+use player::recordings::hls::{HlsPlaylist, playlist};
+use player::recordings::parts::{FileSelection, answer};
 use resource_derive::Query;
+use route_frame::call::Call;
+use route_frame::route::{Answer, AnswerShape, Content};
 use server::reply::Refusal;
 use warp::reply::Response as Reply;
-
-use crate::player::recordings::file::MEDIA_TYPES;
-use crate::player::recordings::hls::{HlsPlaylist, playlist};
-use crate::player::recordings::parts::{FileSelection, answer};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{Answer, AnswerShape, Content};
 
 /// Maximum length of a parameter, in characters.
 const PARAMETER_CHARS_MAX: usize = 100;
@@ -69,7 +69,7 @@ pub(super) async fn hls(call: Call, query: HlsQuery) -> Result<Content<HlsPlayli
     });
     // Players refuse segments whose names have another extension.
     let file = format!("recording.ts{}", token.unwrap_or_default());
-    Ok(Content::new(playlist(&call.app, &recording, &file).await?)
+    Ok(Content::new(playlist(call.player(), &recording, &file).await?)
         .with_header(http::header::CACHE_CONTROL, "no-cache"))
 }
 

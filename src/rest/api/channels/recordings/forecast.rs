@@ -6,6 +6,8 @@ use actors::now_ms;
 use domain::ids::{AccountId, ChannelId, ProfileId, RecordingId};
 use domain::recording::forecast::{FORECAST_MS, FullAccount, Prospect};
 use resource_derive::View;
+use route_frame::call::Call;
+use route_frame::value::Time;
 use serde::Serialize;
 use server::reply::Refusal;
 use services::guide::read_guide;
@@ -14,8 +16,7 @@ use services::recording_forecast::Alternative;
 use super::may_see;
 use super::programme::ProgramId;
 use super::view::ForecastState;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::value::{Named, Time};
+use crate::rest::choice::Named;
 
 /// The forecast of the next two weeks.
 #[derive(Clone, Debug, Serialize, View)]

@@ -8,8 +8,8 @@ use domain::stream::{Stream, StreamProperties};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::rest::frame::testing::Rest;
 use crate::rest::guide_testing::{guide_source, now, programme, put_guide};
+use crate::rest::testing::Rest;
 
 const RECORDINGS: &str = "/api/channels/recordings/";
 

@@ -24,6 +24,9 @@ use domain::recording::{
 use domain::user::UserLevel;
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
+use route_frame::access::{ADMIN, Access, STANDARD};
+use route_frame::call::Call;
+use route_frame::route::{Created, NoContent, Route};
 use serde::Serialize;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
@@ -31,12 +34,9 @@ use server::reply::Refusal;
 use self::programme::{ProgramId, apply_properties, guide_programme};
 use self::view::{NewRecording, RecordingEdit, RecordingView};
 use crate::rest::api::channels::values::no_such;
-use crate::rest::frame::access::{ADMIN, Access, STANDARD};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{Ordering, Page, Search, WholeOrPages, matches};
-use crate::rest::frame::record::{find, refuse_if};
-use crate::rest::frame::route::{Created, NoContent, Route};
-use crate::rest::frame::value::{Named, choice};
+use crate::rest::choice::{Named, choice};
+use crate::rest::list::{Ordering, Page, Search, WholeOrPages, matches};
+use crate::rest::record::{RecordCall, find, refuse_if};
 
 choice!(RecordingStatus {
     Scheduled = "scheduled",

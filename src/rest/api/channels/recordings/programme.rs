@@ -6,6 +6,9 @@ use domain::recording::{
 };
 use http::StatusCode;
 use resource_derive::Body;
+use route_frame::call::Call;
+use route_frame::field::{Field, Kind};
+use route_frame::value::{Readable, Shape};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use server::reply::Refusal;
@@ -13,9 +16,7 @@ use services::guide::{EntryId, read_guide};
 
 use super::view::RecordingView;
 use super::{check_may_schedule, seen};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::field::{Field, Kind};
-use crate::rest::frame::value::{Readable, Shape};
+use crate::rest::record::RecordCall;
 
 /// The id of a programme: a number, or a text for generated programmes. The guide need not know it.
 #[derive(Clone, Debug, PartialEq, Eq)]

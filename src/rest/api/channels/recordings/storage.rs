@@ -6,13 +6,14 @@ use std::path::Path;
 
 use domain::ids::UserId;
 use domain::recording::retention::user_quota;
+use node::overview;
 use resource_derive::View;
+use route_frame::call::Call;
 use serde::Serialize;
 use server::reply::Refusal;
 
 use super::dvr_settings;
-use crate::node::status;
-use crate::rest::frame::call::Call;
+use crate::nodes::Nodes;
 
 /// The folder of recordings, its room, and who uses it.
 #[derive(Clone, Debug, Serialize, View)]
@@ -59,7 +60,7 @@ pub(crate) struct RecordingUserView {
 pub(super) async fn get(call: Call) -> Result<RecordingStorageView, Refusal> {
     let (app, settings) = (&call.app, dvr_settings(&call));
     let (recordings, users) = (app.models.recordings.load(), app.models.users.load());
-    let (room, sizes) = (app.recorder.room(), status::recordings(app).await);
+    let (room, sizes) = (app.recorder.room(), overview::recordings(app.nodes()).await);
     let (mut used_bytes, mut protected_bytes, mut n_recordings) = (0, 0, 0);
     let mut by_user = HashMap::<Option<UserId>, (u64, usize)>::new();
     for it in recordings.iter() {

@@ -7,7 +7,7 @@ use domain::user::UserLevel;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::rest::frame::testing::{Rest, STANDARD};
+use crate::rest::testing::{Rest, STANDARD};
 
 const LIST: &str = "/api/channels/recordings/";
 const HOUR: i64 = 3_600_000;

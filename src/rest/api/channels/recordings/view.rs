@@ -9,7 +9,10 @@ use domain::recording::forecast::{Forecast, Prospect};
 use domain::recording::{
     GAPS_MAX, PADDING_SECONDS_MAX, PARTS_MAX, PRIORITY_MAX, RecordedFile, Recording, RecordingStatus,
 };
+use node::recordings::ReachableFiles;
 use resource_derive::View;
+use route_frame::call::Call;
+use route_frame::value::Time;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use server::reply::Refusal;
@@ -17,10 +20,9 @@ use storage::Table;
 
 use super::after::{ArtworkView, ComskipState, ComskipView, CutView, RemuxView, artwork_address};
 use super::programme::ProgramId;
-use crate::node::recordings::ReachableFiles;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::record::{Lookup, Render, view_from};
-use crate::rest::frame::value::{Choice, Named, Time, choice};
+use crate::nodes::Nodes;
+use crate::rest::choice::{Choice, Named, choice};
+use crate::rest::record::{Lookup, Render, view_from};
 
 choice!(
     /// The prospects of a recording.
@@ -184,7 +186,7 @@ impl Lookup for RecorderLookup {
             call.app.recorder.clone(),
             call.app.recorder.forecast(&call.app.models),
             call.app.models.channels.load(),
-            ReachableFiles::now(&call.app),
+            ReachableFiles::now(call.app.nodes()),
         ))
     }
 }

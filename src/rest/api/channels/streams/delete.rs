@@ -8,6 +8,8 @@ use domain::channel::Channel;
 use domain::ids::{AccountId, ChannelId, StreamId};
 use domain::stream::Stream;
 use resource_derive::{Body, Query, View};
+use route_frame::call::Call;
+use route_frame::route::NoContent;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use server::field_errors::FieldErrors;
@@ -17,8 +19,6 @@ use storage::{StreamIdChanges, Write};
 use super::{IDS_MAX, select};
 use crate::rest::api::channels::channels::too_many;
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::NoContent;
 
 /// Number of streams that one write deletes. Each may be in a block of its own, and a write can hold a few thousand
 /// blocks.

@@ -8,13 +8,13 @@ use domain::source_url::SourceUrl;
 use domain::stream::{Stream, StreamProperties};
 use domain::stream_profile::StreamProfile;
 use resource_derive::Body;
+use route_frame::value::WebUrl;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 use storage::Write;
 
 use crate::rest::api::channels::values::{GroupRef, StreamUrl, Text, find_group, no_such, no_such_group};
-use crate::rest::frame::record::{set, set_text};
-use crate::rest::frame::value::WebUrl;
+use crate::rest::record::{set, set_text};
 
 /// Maximum length of the name of a stream that a client sets, in characters.
 const NAME_CHARS_MAX: usize = 512;

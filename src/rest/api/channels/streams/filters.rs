@@ -8,15 +8,15 @@ use domain::ids::{AccountId, ChannelId, StreamId};
 use domain::playlist::content::StreamContent;
 use domain::streams::{StreamOrder, StreamPage, StreamQuery, StreamSnapshot};
 use resource_derive::Query;
+use route_frame::app::App;
+use route_frame::call::Call;
 use server::reply::Refusal;
 use storage::NotReady;
 
 use super::health::ByHealth;
-use crate::app::App;
 use crate::rest::api::channels::values::{GroupFilter, GroupNames};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{Ordering, Search, matches};
-use crate::rest::frame::value::{Named, choice};
+use crate::rest::choice::{Named, choice};
+use crate::rest::list::{Ordering, Search, matches};
 
 /// Filters of the list of streams. A stream must match all of them.
 #[derive(Debug, Query)]

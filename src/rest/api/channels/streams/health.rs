@@ -7,11 +7,10 @@ use domain::health::{SCORE_UNKNOWN, StreamHealth};
 use domain::ids::StreamId;
 use domain::streams::{StreamOrder, StreamPage, StreamQuery, StreamSnapshot};
 use resource_derive::View;
+use route_frame::app::App;
+use route_frame::value::Time;
 use serde::Serialize;
 use serde_json::{Map, Value};
-
-use crate::app::App;
-use crate::rest::frame::value::Time;
 
 /// Values measured while a stream played.
 #[derive(Clone, Debug, Serialize, View)]

@@ -20,6 +20,10 @@ use domain::ids::{AccountId, StreamId};
 use domain::stream::Stream;
 use http::StatusCode;
 use resource_derive::{Body, View};
+use route_frame::access::{ADMIN, STANDARD};
+use route_frame::call::Call;
+use route_frame::filter::read_filter;
+use route_frame::route::{Created, Route};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
@@ -31,12 +35,8 @@ use self::filters::{StreamFilters, index};
 pub(super) use self::health::{StreamStatsView, health_of};
 pub(in crate::rest::api) use self::view::blocking;
 pub(super) use self::view::{StreamLookup, StreamView, read};
-use crate::rest::frame::access::{ADMIN, STANDARD};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::filter::read_filter;
-use crate::rest::frame::list::{Page, Paging};
-use crate::rest::frame::record::{Render, find};
-use crate::rest::frame::route::{Created, Route};
+use crate::rest::list::{Page, Paging};
+use crate::rest::record::{RecordCall, Render, find};
 
 /// Ids of streams.
 #[derive(Clone, Debug, Serialize, View)]

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use domain::ids::AccountId;
 use domain::pattern::{PATTERN_BYTES_MAX, Pattern};
 use resource_derive::{Query, View};
+use route_frame::call::Call;
+use route_frame::filter::read_filter;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use server::field_errors::FieldErrors;
@@ -14,8 +16,6 @@ use super::filters::{StreamFilters, index};
 use super::view::{blocking, read};
 use crate::rest::api::channels::channels::compile;
 use crate::rest::api::channels::values::Untrimmed;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::filter::read_filter;
 
 /// Maximum number of streams that are compared with the patterns.
 const SCANNED_MAX: usize = 5_000;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::*;
-use crate::rest::frame::testing::{Rest, SECRET};
+use crate::rest::testing::{Rest, SECRET};
 
 fn account(id: u32, name: &str, is_active: bool) -> Account {
     let profile = AccountProfile::default_of(ProfileId(id), name, 0);

@@ -11,17 +11,18 @@ use domain::playlist::content::StreamContent;
 use domain::stream::Stream;
 use domain::user::UserLevel;
 use resource_derive::View;
+use route_frame::app::App;
+use route_frame::blocking::run_blocking;
+use route_frame::call::Call;
+use route_frame::value::Time;
 use serde::Serialize;
 use server::reply::Refusal;
 use storage::Table;
 
 use super::health::{StreamHealthView, StreamStatsView, health_of};
-use crate::app::App;
 use crate::rest::api::channels::values::ChannelNumberValue;
-use crate::rest::frame::blocking::run_blocking;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::record::{Lookup, Render};
-use crate::rest::frame::value::{Named, Time, choice};
+use crate::rest::choice::{Named, choice};
+use crate::rest::record::{Lookup, Render};
 
 /// A stream: one source that a channel can play from.
 #[derive(Clone, Debug, Serialize, View)]

@@ -12,11 +12,11 @@ use domain::undo::{
     ChangedFields, UNDO_AGE_MS_MAX, UNDO_BYTES_MAX, UNDO_ENTRIES_MAX, UNDO_ENTRY_BYTES_MAX, UNDO_PART_BYTES,
     UndoChange, UndoEntry, UndoPart,
 };
+use route_frame::call::Call;
 use server::reply::Refusal;
 use storage::Write;
 
 use super::UndoHandleView;
-use crate::rest::frame::call::Call;
 
 /// The user who does an operation.
 #[derive(Clone)]

@@ -15,16 +15,16 @@ use actors::now_ms;
 use domain::undo::{UNDO_AGE_MS_MAX, UndoEntry};
 use http::StatusCode;
 use resource_derive::View;
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::route::Route;
+use route_frame::value::Time;
 use serde::Serialize;
 use server::reply::Refusal;
 
 pub(in crate::rest::api) use self::log::{Author, UndoLog};
 use self::restore::restore;
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{Page, WholeOrPages};
-use crate::rest::frame::route::Route;
-use crate::rest::frame::value::Time;
+use crate::rest::list::{Page, WholeOrPages};
 
 /// The handle with which an operation can be undone.
 #[derive(Clone, Debug, Serialize, View)]

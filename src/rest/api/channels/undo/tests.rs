@@ -4,7 +4,7 @@ use domain::undo::{UNDO_AGE_MS_MAX, UNDO_ENTRIES_MAX, UndoPart};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::rest::frame::testing::Rest;
+use crate::rest::testing::Rest;
 
 const CHANNELS: &str = "/api/channels/channels/";
 const PROFILES: &str = "/api/channels/profiles/";

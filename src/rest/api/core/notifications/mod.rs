@@ -14,6 +14,10 @@ use domain::notice::{
 };
 use domain::user::{User, UserLevel};
 use http::StatusCode;
+use route_frame::access::{ADMIN, STREAMER};
+use route_frame::blocking::run_blocking;
+use route_frame::call::Call;
+use route_frame::route::{Created, NoContent, Route};
 use server::reply::Refusal;
 use storage::Write;
 
@@ -22,11 +26,7 @@ use self::view::{
     NotificationsQuery, NotificationsView, condition_view, notice_view,
 };
 use crate::gateway_conditions::{Condition, conditions};
-use crate::rest::frame::access::{ADMIN, STREAMER};
-use crate::rest::frame::blocking::run_blocking;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::record::{find, refuse_if};
-use crate::rest::frame::route::{Created, NoContent, Route};
+use crate::rest::record::{RecordCall, find, refuse_if};
 
 const LIST: &str = "/api/core/notifications/";
 const ONE: &str = "/api/core/notifications/{id}/";

@@ -4,7 +4,7 @@ use domain::notice::{DismissedNotices, NOTICE_AGE_MS_MAX, NOTICES_MAX};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::rest::frame::testing::{ADMIN, Rest, STANDARD, STREAMER};
+use crate::rest::testing::{ADMIN, Rest, STANDARD, STREAMER};
 
 async fn unread(rest: &Rest, user: u32) -> Value {
     rest.ask(user, "GET", COUNT, Value::Null).await.body["unread_count"].clone()

@@ -2,14 +2,15 @@
 
 use domain::notice::{Notice, NoticeKind, NoticePriority};
 use resource_derive::{Query, View};
+use route_frame::value::Time;
 use serde::Serialize;
 use serde_json::Value;
 use server::reply::Refusal;
 use sha2::{Digest, Sha256};
 
 use crate::gateway_conditions::{Condition, Severity};
-use crate::rest::frame::record::{set, set_fields, view_from};
-use crate::rest::frame::value::{Named, Time, choice};
+use crate::rest::choice::{Named, choice};
+use crate::rest::record::{set, set_fields, view_from};
 
 /// A notification.
 #[derive(Clone, Debug, Serialize, View)]

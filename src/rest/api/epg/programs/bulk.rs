@@ -6,6 +6,10 @@ use actors::WrittenEdit;
 use domain::guide::programme::ProgrammeId;
 use domain::ids::GuideSourceId;
 use resource_derive::{Body, View};
+use route_frame::call::Call;
+use route_frame::field::{Field, Kind};
+use route_frame::input::Element;
+use route_frame::value::{Readable, Shape, WebUrl};
 use serde::Serialize;
 use serde_json::Value;
 use server::field_errors::FieldErrors;
@@ -15,10 +19,6 @@ use services::guide::EntryId;
 use super::values::ImageAddresses;
 use super::written::{NewProgram, write_all, written_source};
 use crate::rest::api::epg::guide_channels::GuideChannelView;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::field::{Field, Kind};
-use crate::rest::frame::input::Element;
-use crate::rest::frame::value::{Readable, Shape, WebUrl};
 
 /// Maximum number of programmes, channels and deletions in one request.
 const MANY: usize = 5_000;

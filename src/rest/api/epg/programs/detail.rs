@@ -2,14 +2,14 @@
 
 use domain::guide::programme::{CreditRole, LocalText, Programme, ProgrammeRating};
 use resource_derive::View;
+use route_frame::call::Call;
+use route_frame::value::Time;
 use serde::Serialize;
 use serde_json::{Value, json};
 use services::addresses::poster_address;
 use services::guide::{EntryId, GuideEntry};
 
 use super::values::{ImageAddresses, ProgramImageView, time};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::value::Time;
 
 /// A programme with everything that its guide says.
 #[derive(Clone, Debug, Serialize, View)]

@@ -12,6 +12,9 @@ mod written;
 use domain::lineup::visible;
 use domain::user::UserLevel;
 use http::StatusCode;
+use route_frame::access::{ADMIN, Access, STANDARD, STREAMER};
+use route_frame::call::Call;
+use route_frame::route::Route;
 use server::reply::Refusal;
 use services::guide::{EntryId, read_guide};
 
@@ -20,10 +23,7 @@ use self::search::{Pages, SearchQuery};
 pub(super) use self::values::ImageAddresses;
 use self::values::unknown;
 pub(super) use self::view::{GridProgramView, ProgramView};
-use crate::rest::frame::access::{ADMIN, Access, STANDARD, STREAMER};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::Page;
-use crate::rest::frame::route::Route;
+use crate::rest::list::Page;
 
 const LIST: &str = "/api/epg/programs/";
 const BULK: &str = "/api/epg/programs/bulk/";

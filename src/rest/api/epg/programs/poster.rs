@@ -1,12 +1,12 @@
 //! `/api/epg/programs/{program}/poster/`: the image of a programme, as a copy of the gateway like those of logos.
 
+use route_frame::call::Call;
 use server::reply::Refusal;
 use services::guide::{EntryId, read_guide};
 use services::logo_cache::way_to_guide_image;
 
 use super::values::unknown;
 use crate::images::Image;
-use crate::rest::frame::call::Call;
 
 pub(super) async fn image(call: Call) -> Result<Image, Refusal> {
     let id: EntryId = call.text("program")?.parse().map_err(|()| unknown())?;

@@ -11,6 +11,9 @@ use domain::lineup::{ViewLimits, visible};
 use domain::stream::Stream;
 use domain::user::UserLevel;
 use resource_derive::View;
+use route_frame::call::Call;
+use route_frame::field::Kind;
+use route_frame::value::{Shape, Time};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use server::reply::Refusal;
@@ -21,9 +24,6 @@ use super::detail::custom_properties;
 use super::search::FoundProgramme;
 use super::values::{ImageAddresses, time};
 use crate::rest::api::channels::values::ChannelNumberValue;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::field::Kind;
-use crate::rest::frame::value::{Shape, Time};
 
 /// Maximum number of channels of a result, and of streams.
 const CHANNELS_MAX: usize = 20;

@@ -17,6 +17,8 @@ use domain::pattern::Pattern;
 use domain::streams::{StreamQuery, StreamSnapshot};
 use domain::user::UserLevel;
 use resource_derive::Query;
+use route_frame::call::Call;
+use route_frame::value::Time;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 use services::guide::{DAY, GuideEntry, GuideReader, read_guide};
@@ -25,9 +27,7 @@ use storage::{Error as StoreError, Table};
 use tracing::warn;
 
 use super::results::{ResultContext, SearchResult};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{Page, Paging, Search};
-use crate::rest::frame::value::Time;
+use crate::rest::list::{Page, Paging, Search};
 
 /// 50 programmes per page by default, at most 500.
 pub(super) type Pages = Paging<50, 500>;

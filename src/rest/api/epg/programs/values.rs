@@ -2,18 +2,11 @@
 
 use domain::guide::programme::ProgrammeImage;
 use resource_derive::View;
+use route_frame::call::Call;
+use route_frame::value::Time;
 use serde::Serialize;
 use server::reply::Refusal;
 use services::addresses::without_credentials;
-use services::guide::EntryId;
-
-use crate::rest::frame::call::Call;
-use crate::rest::frame::field::Kind;
-use crate::rest::frame::value::{Shape, Time};
-
-impl Shape for EntryId {
-    const KIND: Kind = Kind::Either(&[Kind::Integer, Kind::Text]);
-}
 
 /// Returns a time in seconds since 1970.
 pub(in crate::rest::api::epg) fn time(seconds: i64) -> Time {

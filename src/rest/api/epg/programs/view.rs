@@ -2,12 +2,12 @@
 
 use domain::ids::{ChannelId, GuideChannelId};
 use resource_derive::View;
+use route_frame::value::Time;
 use serde::Serialize;
 use services::guide::{EntryId, GuideEntry};
 use uuid::Uuid;
 
 use super::values::time;
-use crate::rest::frame::value::Time;
 
 /// A programme in a list.
 #[derive(Clone, Debug, Serialize, View)]

@@ -7,18 +7,19 @@ use domain::guide::channel::GuideChannel;
 use domain::guide::programme::{EpisodeNumber, LocalText, Programme, ProgrammeIcon, ProgrammeId};
 use domain::guide::source::{GuideSource, GuideSourceKind};
 use domain::ids::GuideSourceId;
+use node::uploads::share_programmes;
 use resource_derive::Body;
+use route_frame::call::Call;
+use route_frame::route::{Created, NoContent};
+use route_frame::value::{Time, WebUrl};
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 use services::guide::{DAY, EntryId, GuideEntry, read_guide};
 
 use super::detail::ProgramDetailView;
 use super::values::unknown;
-use crate::node::files::share_programmes;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::record::set;
-use crate::rest::frame::route::{Created, NoContent};
-use crate::rest::frame::value::{Time, WebUrl};
+use crate::nodes::Nodes;
+use crate::rest::record::set;
 
 /// Maximum length of a title, in characters.
 const TITLE_CHARS_MAX: usize = 255;
@@ -233,6 +234,6 @@ pub(super) async fn write_all(
         }
         WrittenError::Guide(error) => Refusal::fault(format_args!("write a guide: {error}")),
     })?;
-    share_programmes(&call.app, source).await?;
+    share_programmes(call.app.nodes(), source).await?;
     Ok(done)
 }

@@ -15,7 +15,7 @@ use storage::Write;
 use super::preview::generated_guide;
 use super::view::EPGSourceEdit;
 use crate::rest::api::m3u::text::is_web_url;
-use crate::rest::frame::record::{set, set_fields, set_text};
+use crate::rest::record::{set, set_fields, set_text};
 
 /// A valid edit, except for its account.
 pub(super) struct SourceChange(EPGSourceEdit);

@@ -5,14 +5,14 @@ use domain::guide::source::{GuideSource, GuideSourceKind};
 use domain::ids::GuideSourceId;
 use http::StatusCode;
 use resource_derive::{Body, View};
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::route::{Accepted, Route};
 use serde::Serialize;
 use serde_json::json;
 use server::reply::Refusal;
 
 use crate::rest::api::m3u::refresh::stopping;
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::{Accepted, Route};
 
 /// The guide source to refresh.
 #[derive(Clone, Debug, Body)]

@@ -20,6 +20,10 @@ use domain::guide::state::GuideState;
 use domain::ids::{GuideChannelId, GuideSourceId};
 use http::StatusCode;
 use resource_derive::Query;
+use route_frame::access::{ADMIN, STANDARD};
+use route_frame::blocking::run_blocking;
+use route_frame::call::Call;
+use route_frame::route::{Created, NoContent, Route};
 use server::reply::Refusal;
 use services::files::Folder;
 use storage::Write;
@@ -27,14 +31,10 @@ use tracing::warn;
 
 use self::edit::SourceChange;
 use self::view::{EPGSourceEdit, EPGSourceView, NewEPGSource, SourceLookup};
-use crate::rest::frame::access::{ADMIN, STANDARD};
-use crate::rest::frame::blocking::run_blocking;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::list::{ArrayOrPage, Ordering, Search, WholeOrPages, matches};
-use crate::rest::frame::record::{Lookup, Render, find};
-use crate::rest::frame::route::{Created, NoContent, Route};
-use crate::rest::frame::saved_upload::remove_upload;
-use crate::rest::frame::value::choice;
+use crate::rest::choice::choice;
+use crate::rest::list::{ArrayOrPage, Ordering, Search, WholeOrPages, matches};
+use crate::rest::record::{Lookup, RecordCall, Render, find};
+use crate::rest::saved_upload::remove_upload;
 
 /// Filters of the list of guide sources.
 #[derive(Debug, Query)]

@@ -4,15 +4,14 @@ use actors::now_ms;
 use domain::guide::generated::{GeneratedGuide, programmes};
 use domain::guide::programme::Programme;
 use resource_derive::{Body, View};
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::route::Route;
+use route_frame::value::Time;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
-
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
-use crate::rest::frame::value::Time;
 
 /// Hours of a preview before and after the present time.
 const HOURS: i64 = 24;
@@ -116,7 +115,7 @@ fn view(programme: &Programme) -> PreviewProgramView {
 mod tests {
     use serde_json::json;
 
-    use crate::rest::frame::testing::Rest;
+    use crate::rest::testing::Rest;
 
     const PREVIEW: &str = "/api/epg/sources/preview/";
 

@@ -5,15 +5,15 @@ use domain::guide::schedules_direct::{CHANGES_MAX, ServiceFault};
 use domain::guide::source::{GuideSource, GuideSourceKind};
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
+use route_frame::access::{ADMIN, STANDARD};
+use route_frame::call::Call;
+use route_frame::route::Route;
+use route_frame::value::Time;
 use serde::Serialize;
 use server::reply::Refusal;
 use tracing::warn;
 
 use crate::rest::api::m3u::text::sentence;
-use crate::rest::frame::access::{ADMIN, STANDARD};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Route;
-use crate::rest::frame::value::Time;
 
 /// A lineup at Schedules Direct.
 #[derive(Clone, Debug, Serialize, View)]

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::LIST;
-use crate::rest::frame::testing::{Rest, SECRET};
+use crate::rest::testing::{Rest, SECRET};
 
 const IMPORT: &str = "/api/epg/import/";
 

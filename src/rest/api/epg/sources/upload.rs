@@ -3,18 +3,18 @@
 use domain::guide::source::{GuideSource, GuideSourceKind};
 use http::StatusCode;
 use resource_derive::Body;
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::route::{Created, Route};
+use route_frame::upload::Upload;
 use server::reply::Refusal;
 use services::files::Folder;
 
 use super::edit::{self, SourceChange};
 use super::view::{EPGSourceEdit, EPGSourceView};
 use super::{after_update, new_source, refresh_if_possible};
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::record::find;
-use crate::rest::frame::route::{Created, Route};
-use crate::rest::frame::saved_upload::SavedUpload;
-use crate::rest::frame::upload::Upload;
+use crate::rest::record::{RecordCall, find};
+use crate::rest::saved_upload::SavedUpload;
 
 const NEW: &str = "/api/epg/sources/upload/";
 const REPLACE: &str = "/api/epg/sources/{id}/upload/";

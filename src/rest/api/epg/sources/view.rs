@@ -12,16 +12,17 @@ use domain::ids::{AccountId, GuideSourceId};
 use domain::secret::Secret;
 use domain::user::UserLevel;
 use resource_derive::View;
+use route_frame::app::App;
+use route_frame::call::Call;
+use route_frame::value::{Time, WriteOnly};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
 use storage::Table;
 
-use crate::app::App;
 use crate::rest::api::m3u::text::shown_url;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::record::{Lookup, Render, WriteOnly, view_from};
-use crate::rest::frame::value::{Named, Time, choice};
+use crate::rest::choice::{Named, choice};
+use crate::rest::record::{Lookup, Render, view_from};
 
 /// A guide source: an origin of programmes.
 #[derive(Clone, Debug, Serialize, View)]

@@ -7,6 +7,7 @@ use domain::channel::{CHANNEL_NAME_CHARS_MAX, Channel};
 use domain::guide::channel::GuideChannel;
 use domain::ids::ChannelId;
 use resource_derive::View;
+use route_frame::call::Call;
 use serde::Serialize;
 use server::reply::Refusal;
 use storage::Write;
@@ -17,7 +18,6 @@ use crate::rest::api::channels::channels::selection::Selection;
 use crate::rest::api::channels::logos::{NamedBy, logo_of_address};
 use crate::rest::api::channels::streams::TVG_ID_CHARS_MAX;
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
-use crate::rest::frame::call::Call;
 
 /// Result of taking over values from guide channels.
 #[derive(Clone, Debug, Serialize, View)]

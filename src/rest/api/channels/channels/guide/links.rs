@@ -6,6 +6,10 @@ use domain::channel::Channel;
 use domain::guide::channel::GuideChannel;
 use domain::ids::{ChannelId, GuideChannelId};
 use resource_derive::{Body, View};
+use route_frame::call::Call;
+use route_frame::field::{Field, Kind};
+use route_frame::input::Element;
+use route_frame::value::{Readable, Shape};
 use serde::Serialize;
 use serde_json::Value;
 use server::field_errors::FieldErrors;
@@ -19,11 +23,7 @@ use crate::rest::api::channels::channels::selection::MANY;
 use crate::rest::api::channels::channels::view::ChannelView;
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
 use crate::rest::api::channels::values::no_such;
-use crate::rest::frame::call::Call;
-use crate::rest::frame::field::{Field, Kind};
-use crate::rest::frame::input::Element;
-use crate::rest::frame::record::find;
-use crate::rest::frame::value::{Readable, Shape};
+use crate::rest::record::{RecordCall, find};
 
 /// Sets the guide channel of a channel, if it exists, and learns the link.
 pub(in crate::rest::api::channels::channels) fn set_guide(

@@ -9,6 +9,8 @@ use domain::guide::channel::GuideChannel;
 use domain::guide::matching::{Decision, MatchResult};
 use domain::ids::{ChannelId, GuideChannelId};
 use resource_derive::Body;
+use route_frame::call::Call;
+use route_frame::route::Accepted;
 use server::reply::Refusal;
 use services::matching::MatchReport;
 use storage::Write;
@@ -20,8 +22,7 @@ use crate::rest::api::channels::channels::numbers::{Changes, put_all};
 use crate::rest::api::channels::channels::selection::{MANY, Selection};
 use crate::rest::api::channels::channels::view::ChannelView;
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
-use crate::rest::frame::call::Call;
-use crate::rest::frame::route::Accepted;
+use crate::rest::record::RecordCall;
 
 /// Maximum number of channels of one request.
 const CHANNELS_MAX: usize = AUTO_CHANNELS_MAX;

@@ -15,11 +15,11 @@ use domain::guide::channel::GuideChannel;
 use domain::guide::index::{GuideIndex, SourceOrder};
 use domain::ids::GuideChannelId;
 use http::StatusCode;
+use route_frame::access::ADMIN;
+use route_frame::route::Route;
 use storage::Models;
 
 pub(super) use self::links::set_guide;
-use crate::rest::frame::access::ADMIN;
-use crate::rest::frame::route::Route;
 
 pub(super) fn routes() -> Vec<Route> {
     let matches_one = "Matches a channel with guide channels, and links the one that fits.";

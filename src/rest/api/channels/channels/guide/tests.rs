@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use services::matching::MatchReport;
 use tokio_util::sync::CancellationToken;
 
-use crate::rest::frame::testing::Rest;
+use crate::rest::testing::Rest;
 
 const LIST: &str = "/api/channels/channels/";
 

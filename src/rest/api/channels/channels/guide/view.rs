@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::GuideLookup;
 use crate::rest::api::channels::channels::view::ChannelView;
 use crate::rest::api::channels::undo::UndoHandleView;
-use crate::rest::frame::value::{Named, choice};
+use crate::rest::choice::{Named, choice};
 
 choice!(
     enum DecisionName {

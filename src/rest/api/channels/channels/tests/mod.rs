@@ -9,8 +9,8 @@ use domain::user::User;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::rest::frame::testing::{Rest, STANDARD as STANDARD_USER, STREAMER as STREAMER_USER};
 use crate::rest::guide_testing::{guide_source, put_guide};
+use crate::rest::testing::{Rest, STANDARD as STANDARD_USER, STREAMER as STREAMER_USER};
 
 mod many;
 

@@ -1,0 +1,162 @@
+//! Playlists: `/get.php`, `/output/m3u`, `/playlist.m3u` and `/api/playlist.m3u`.
+
+use std::sync::Arc;
+
+use actors::{Plans, Target};
+use domain::channel::Channel;
+use domain::playlist::write::{OutputCatchup, OutputEntry, write_entry, write_header, write_plain_entry};
+use domain::user::UserLevel;
+use http::{Method, StatusCode};
+use route_frame::access::{Access, STREAMER};
+use route_frame::call::Call;
+use route_frame::route::{MediaType, MediaTypes, Route};
+use server::reply::Refusal;
+
+use super::long_text::{Coding, LongText, LongTextHead};
+use super::options::OutputOptions;
+use super::other_nodes;
+use super::selection::{OutputChannels, is_direct};
+use super::title_entries::TitleEntries;
+use crate::context::PlayerCall;
+
+/// An M3U playlist.
+pub struct M3u;
+
+impl M3u {
+    pub const NAME: &'static str = "audio/x-mpegurl";
+}
+
+impl MediaType for M3u {
+    const NAME: &'static str = Self::NAME;
+}
+
+impl MediaTypes for M3u {
+    const NAMES: &'static [&'static str] = &[Self::NAME];
+}
+
+/// Returns the routes that only the player port serves.
+pub(super) fn routes() -> Vec<Route> {
+    let players = Access::PlayersOrNetworks(UserLevel::Streamer);
+    let summary = "Returns a playlist of all channels that the caller may watch.";
+    let with_login = Route::each([Method::GET, Method::POST], "/get.php", Access::QueryLogin, summary, all);
+    let of_profile = "Returns a playlist of the channels of a profile that the caller may watch.";
+    let others = [
+        Route::get("/output/m3u", players, summary, all),
+        Route::get("/playlist.m3u", players, summary, all),
+        Route::get("/output/m3u/{profile}", players, of_profile, of_path),
+    ];
+    with_login.into_iter().map(Route::that_reads).chain(others).map(declared).collect()
+}
+
+/// Returns the routes that both ports serve.
+pub(super) fn api_routes() -> Vec<Route> {
+    let summary = "Returns a playlist of all channels that the user may watch.";
+    vec![declared(Route::get("/api/playlist.m3u", STREAMER, summary, all))]
+}
+
+fn declared(route: Route) -> Route {
+    route
+        .refuses(StatusCode::NOT_MODIFIED, "The client has the current playlist.")
+        .refuses(StatusCode::NOT_FOUND, "The channel profile or the personal playlist does not exist.")
+}
+
+async fn all(call: Call, options: OutputOptions) -> Result<LongText<M3u>, Refusal> {
+    if needs_full_node(&call, &options) {
+        return other_nodes::pass(&call).await.map(LongText::of_reply);
+    }
+    let selection = OutputChannels::new(&call, &options, None)?;
+    answer(&call, &options, selection).await
+}
+
+async fn of_path(call: Call, options: OutputOptions) -> Result<LongText<M3u>, Refusal> {
+    if needs_full_node(&call, &options) {
+        return other_nodes::pass(&call).await.map(LongText::of_reply);
+    }
+    let selection = OutputChannels::new(&call, &options, Some(call.text("profile")?))?;
+    answer(&call, &options, selection).await
+}
+
+/// Returns whether the playlist contains films or episodes, which this node does not have.
+fn needs_full_node(call: &Call, options: &OutputOptions) -> bool {
+    !options.title_kinds().is_empty() && other_nodes::is_edge(call.player())
+}
+
+/// Answers with a playlist. `M` contains its media type.
+pub async fn answer<M: MediaTypes>(
+    call: &Call,
+    options: &OutputOptions,
+    selection: OutputChannels,
+) -> Result<LongText<M>, Refusal> {
+    let head = LongTextHead {
+        media_type: M3u::NAME,
+        file_name: "playlist.m3u",
+        tag: selection.tag.clone(),
+        coding: Coding::Negotiated,
+    };
+    let plans = is_direct(call, options).then(|| Arc::clone(&call.player().plans));
+    let titles = TitleEntries::new(call, options.title_kinds());
+    let write = writer(call, selection, options.is_plain(), plans, titles);
+    LongText::new(&call.headers, head, write).await
+}
+
+/// Returns the function that writes a playlist: the first line, then one entry each time. With `plans`, the entries have
+/// the addresses of providers.
+fn writer(
+    call: &Call,
+    selection: OutputChannels,
+    is_plain: bool,
+    plans: Option<Arc<dyn Plans>>,
+    mut titles: TitleEntries,
+) -> impl FnMut(&mut String) -> bool + Send + 'static {
+    let (groups, logos) = (call.player().models.groups.load(), call.player().models.logos.load());
+    let archives = call.archives();
+    let (mut channels, mut n_written) = (None, 0);
+    move |out| {
+        let Some(channels) = &channels else {
+            let selected = selection.collect();
+            let tags = selection.lineup.as_ref().map(|it| &it.tags).filter(|_| !is_plain);
+            let guide_url = (!is_plain).then_some(selection.guide_url.as_str());
+            write_header(out, guide_url, tags);
+            let has_more = !selected.is_empty() || titles.has_more();
+            channels = Some(selected);
+            return has_more;
+        };
+        let Some(channel) = channels.get(n_written) else {
+            return titles.write_next(out, &selection.addresses, &selection.origin, is_plain);
+        };
+        let url = match &plans {
+            Some(plans) => provider_url(&**plans, channel),
+            None => Some(selection.addresses.of(channel)),
+        };
+        if let Some(url) = url {
+            let group = channel.group.and_then(|it| groups.get(it.0)).map(|it| it.name.as_str());
+            let logo = selection.logo(&logos, channel);
+            // The addresses of providers are not ours to ask for the past.
+            let archive_days = if plans.is_some() { 0 } else { archives.days(channel.id) };
+            let past = (archive_days > 0).then(|| selection.addresses.of_past(channel));
+            let line = OutputEntry {
+                name: &channel.name,
+                url: &url,
+                tvg_id: &selection.guide_id(channel),
+                tvg_logo: logo.as_deref().unwrap_or_default(),
+                tvg_chno: channel.number,
+                station: channel.guide_station.as_deref().unwrap_or_default(),
+                group: group.unwrap_or_default(),
+                catchup: past.as_deref().map(|source| OutputCatchup { source, days: archive_days }),
+                tags: selection.lineup.as_ref().map(|it| &it.tags),
+            };
+            match is_plain {
+                true => write_plain_entry(out, &OutputEntry { tags: None, ..line }),
+                false => write_entry(out, &line),
+            }
+        }
+        n_written += 1;
+        n_written < channels.len() || titles.has_more()
+    }
+}
+
+/// Returns the address that the gateway would open first. Reads the store, so it blocks.
+fn provider_url(plans: &dyn Plans, channel: &Channel) -> Option<String> {
+    let plan = plans.plan(&Target::Channel(channel.uuid))?;
+    plan.candidates.first().map(|it| it.url.expose().to_owned())
+}

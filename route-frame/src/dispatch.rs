@@ -1,0 +1,312 @@
+//! From a request to an answer: finds the route, checks access, reads the input and calls the handler.
+//!
+//! The order ensures that a refusal reveals nothing that the client may not know, and that the body of a refused client
+//! is not read:
+//!
+//! ```text
+//! path ─ 404 ─► method ─ 405 ─► network ─ 403 ─► credentials ─ 401 ─► level ─ 403 ─► body ─ 415, 413, 408, 400 ─►
+//! input ─ 400 ─► handler
+//! ```
+//!
+//! Only a form with the name and the password of a user is read before the credentials are checked.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Buf;
+use domain::query::Query;
+use futures_util::{Stream, StreamExt};
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_MAX_AGE, ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue,
+};
+use http::{HeaderMap, Method, StatusCode};
+use serde_json::{Map, Value};
+use server::Routes;
+use server::caller::{Caller, caller};
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
+use tokio::time::timeout;
+use warp::Filter;
+use warp::reply::Response as Reply;
+
+use super::access::Access;
+use super::call::{Call, QUERY_PASSWORD, QUERY_USERNAME};
+use super::input::{FileInput, RequestInput};
+use super::route::{Answer, Redirect, Route};
+use super::router::{PathMatch, Router};
+use super::upload::{FILE, Upload, UploadLimits, read_multipart, read_whole};
+use crate::app::App;
+
+/// Maximum size of a body without authentication, in bytes.
+const ANONYMOUS_BODY_BYTES_MAX: usize = 4 << 10;
+
+/// Returns one filter for all routes. It answers every request.
+pub fn filter(app: Arc<App>, routes: Vec<Route>) -> Routes {
+    let router = Arc::new(Router::new(routes));
+    let query = warp::query::raw().or(warp::any().map(String::new)).unify();
+    warp::method()
+        .and(warp::path::full())
+        .and(query)
+        .and(caller())
+        .and(warp::header::headers_cloned())
+        .and(warp::body::stream())
+        .then(move |method, path: warp::path::FullPath, query, caller, headers, body| {
+            let request = Request { method, path: path.as_str().to_owned(), query, caller, headers };
+            let (router, app) = (Arc::clone(&router), Arc::clone(&app));
+            async move { answer(&router, app, request, body).await.unwrap_or_else(Refusal::into_response) }
+        })
+        .boxed()
+}
+
+/// A request without its body.
+struct Request {
+    method: Method,
+    path: String,
+    query: String,
+    caller: Caller,
+    headers: HeaderMap,
+}
+
+async fn answer(
+    router: &Router,
+    app: Arc<App>,
+    request: Request,
+    body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send,
+) -> Result<Reply, Refusal> {
+    if request.path == "/api" {
+        return Ok(redirect("api/", &request.query));
+    }
+    let found = router.find(&request.path).ok_or_else(|| Refusal::not_found("Not found."))?;
+    let Some(route) = found.route(&request.method).cloned() else {
+        if request.method == Method::OPTIONS {
+            return Ok(options(&found));
+        }
+        return Err(Refusal::wrong_method(&request.method, found.allow()));
+    };
+    let call = Call {
+        method: request.method,
+        headers: request.headers,
+        network_class: route.network_class,
+        parameters: found.parameters,
+        path: request.path,
+        query: Arc::new(Query::parse(&request.query)),
+        ..Call::new(app, &route, request.caller)
+    };
+    let on_refusal = route.on_refusal.filter(|_| call.method == Method::GET).map(|it| (it, call.clone()));
+    let mut answer = run(&route, call, body).await;
+    if let Some((on_refusal, call)) = on_refusal
+        && let Err(refusal) = answer
+    {
+        answer = on_refusal(call, refusal).await;
+    }
+    if !route.is_for_any_origin {
+        return answer;
+    }
+    let mut reply = answer.unwrap_or_else(Refusal::into_response);
+    reply.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    Ok(reply)
+}
+
+/// Checks the access, reads the body and calls the handler.
+///
+/// # Errors
+/// The refusal, which is also an answer.
+pub async fn run(
+    route: &Route,
+    mut call: Call,
+    body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send,
+) -> Result<Reply, Refusal> {
+    call.check_connect()?;
+    let mut body = std::pin::pin!(body);
+    if matches!(route.access, Access::QueryLogin) {
+        let form = if route.takes_form() { read_form(&call, body.as_mut()).await? } else { Vec::new() };
+        let names = route.inputs.query.iter().map(|it| it.name).chain([QUERY_USERNAME, QUERY_PASSWORD]);
+        let query = call.query.with_form(&form, names);
+        let twice = |name| FieldErrors::new(name, "This parameter occurs several times.");
+        call.query = Arc::new(query.map_err(twice)?);
+    }
+    if !call.authenticate_plugin(route)? {
+        call.user = route.access.authenticate(&call).await?;
+    }
+    if let Err(refusal) = call.check_user() {
+        // Where everyone may call, credentials that are not valid here are treated like missing ones.
+        if !matches!(route.access, Access::Anyone) {
+            return Err(refusal);
+        }
+        call.user = None;
+    }
+    let (body, file) = read_input(route, &call, body).await?;
+    let is_partial = route.method == Method::PATCH;
+    if let Some(shape) = route.inputs.body.filter(|_| is_partial) {
+        shape.check_any_field(&body)?;
+    }
+    if let Some(user) = call.user.as_ref().filter(|_| route.is_write()) {
+        call.app.write_pace.wait(user).await;
+    }
+    call.fields = route.inputs.body.map(|it| it.sent_fields(&body)).unwrap_or_default();
+    call.fields.extend(file.as_ref().map(|_| FILE));
+    let input = RequestInput { query: Arc::clone(&call.query), body, file, is_partial };
+    let answer = (route.handler)(call, &input)?;
+    // The handler may wait for long.
+    drop(input);
+    answer.await
+}
+
+/// Reads the body as the fields and the file that the route takes.
+async fn read_input(
+    route: &Route,
+    call: &Call,
+    body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send,
+) -> Result<(Value, Option<Upload>), Refusal> {
+    let limits = &call.app.config.limits;
+    let content_type = call.headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
+    let essence = content_type.map(essence);
+    if let Some(needed) = route.inputs.file
+        // Only users upload files.
+        && call.user.is_some()
+    {
+        let upload = UploadLimits { bytes_max: route.upload_bytes_max, silence_max: limits.body_timeout };
+        match (content_type, essence.as_deref()) {
+            (Some(content_type), Some("multipart/form-data")) => {
+                return read_multipart(content_type, &call.app.files, upload, body).await;
+            }
+            (_, Some("application/json")) => {}
+            _ if needed == FileInput::Required => {
+                check_content_coding(&call.headers)?;
+                let file = read_whole(&call.app.files, upload, body).await?;
+                return Ok((Map::new().into(), file));
+            }
+            _ => {}
+        }
+    }
+    if !route.inputs.has_body() {
+        return Ok((Value::Null, None));
+    }
+    let bytes_max = match call.user {
+        Some(_) => limits.body_bytes_max.min(route.body_bytes_max),
+        None => limits.body_bytes_max.min(ANONYMOUS_BODY_BYTES_MAX),
+    };
+    Ok((read_body(&call.headers, bytes_max, limits.body_timeout, body).await?, None))
+}
+
+/// Returns a media type without its parameters, in lower case.
+fn essence(content_type: &str) -> String {
+    content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// Redirects to a path beside that of the request, so that the client stays on the host and below the path it used.
+fn redirect(path: &str, query: &str) -> Reply {
+    let location = if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") };
+    Redirect(location).into_reply()
+}
+
+/// Lists the methods of a path, and answers CORS preflight requests where pages of any origin may read the answers.
+fn options(found: &PathMatch<'_>) -> Reply {
+    let mut reply = Reply::default();
+    *reply.status_mut() = StatusCode::NO_CONTENT;
+    let Ok(allow) = HeaderValue::from_str(&found.allow()) else { return reply };
+    let headers = reply.headers_mut();
+    if found.is_for_any_origin() {
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        headers.insert(ACCESS_CONTROL_ALLOW_METHODS, allow.clone());
+        // The wildcard does not include `Authorization`.
+        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("*, Authorization"));
+        // One day.
+        headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
+    }
+    headers.insert(ALLOW, allow);
+    reply
+}
+
+/// Reads a form, whose sender is not known yet. Apps that send the parameters in the query may add an empty body of any
+/// type.
+async fn read_form(
+    call: &Call,
+    body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send,
+) -> Result<Vec<u8>, Refusal> {
+    let limits = &call.app.config.limits;
+    let bytes_max = limits.body_bytes_max.min(ANONYMOUS_BODY_BYTES_MAX);
+    let bytes = read_bytes(&call.headers, bytes_max, limits.body_timeout, body).await?;
+    if bytes.is_empty() {
+        return Ok(bytes);
+    }
+    check_content_coding(&call.headers)?;
+    let content_type = call.headers.get(CONTENT_TYPE).map(|it| it.to_str().unwrap_or("unknown"));
+    match content_type.map(|it| (it, essence(it))) {
+        Some((sent, essence)) if essence != "application/x-www-form-urlencoded" => {
+            Err(Refusal::unsupported(&format!("media type {sent:?}")))
+        }
+        _ => Ok(bytes),
+    }
+}
+
+/// Reads a body of limited size within a limited time.
+async fn read_bytes(
+    headers: &HeaderMap,
+    bytes_max: usize,
+    time_max: Duration,
+    body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send,
+) -> Result<Vec<u8>, Refusal> {
+    let announced = headers.get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse::<usize>().ok());
+    if announced.is_some_and(|it| it > bytes_max) {
+        return Err(Refusal::too_large(bytes_max));
+    }
+    let read = timeout(time_max, collect(bytes_max, body));
+    read.await.map_err(|_| Refusal::status(StatusCode::REQUEST_TIMEOUT))?
+}
+
+/// Reads a body as JSON. An empty body is read as `{}`.
+async fn read_body(
+    headers: &HeaderMap,
+    bytes_max: usize,
+    time_max: Duration,
+    body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send,
+) -> Result<Value, Refusal> {
+    let bytes = read_bytes(headers, bytes_max, time_max, body).await?;
+    if bytes.is_empty() {
+        return Ok(Map::new().into());
+    }
+    check_content_type(headers)?;
+    // The parser refuses more than 128 levels of nesting, which would otherwise exhaust the stack.
+    serde_json::from_slice(&bytes)
+        .map_err(|error| Refusal::bad_request(format!("JSON parse error - {error}")))
+}
+
+async fn collect(
+    bytes_max: usize,
+    body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send,
+) -> Result<Vec<u8>, Refusal> {
+    let mut bytes = Vec::new();
+    let mut body = std::pin::pin!(body);
+    while let Some(part) = body.next().await {
+        let mut part = part.map_err(|_| Refusal::bad_request("The body ended early."))?;
+        if bytes.len() + part.remaining() > bytes_max {
+            return Err(Refusal::too_large(bytes_max));
+        }
+        while part.has_remaining() {
+            let chunk = part.chunk();
+            bytes.extend_from_slice(chunk);
+            let n = chunk.len();
+            part.advance(n);
+        }
+    }
+    Ok(bytes)
+}
+
+/// Checks that a body is declared as JSON or not at all, and is not compressed: a compressed body hides its size.
+fn check_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
+    check_content_coding(headers)?;
+    let Some(content_type) = headers.get(CONTENT_TYPE) else { return Ok(()) };
+    let essence = essence(content_type.to_str().unwrap_or_default());
+    let is_json = essence == "application/json"
+        || essence.strip_prefix("application/").is_some_and(|it| it.ends_with("+json"));
+    if is_json { Ok(()) } else { Err(Refusal::unsupported(&format!("media type {content_type:?}"))) }
+}
+
+fn check_content_coding(headers: &HeaderMap) -> Result<(), Refusal> {
+    match headers.get(CONTENT_ENCODING).filter(|it| *it != "identity") {
+        Some(coding) => Err(Refusal::unsupported(&format!("content coding {coding:?}"))),
+        None => Ok(()),
+    }
+}

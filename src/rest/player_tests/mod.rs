@@ -1,0 +1,8 @@
+//! The routes for players, with the whole table of routes.
+
+mod archive_tests;
+mod guide_tests;
+mod output_tests;
+mod panel_tests;
+mod recordings_tests;
+mod stream_tests;
