@@ -17,7 +17,6 @@ mod images;
 mod nodes;
 pub mod play;
 mod plugin_archives;
-mod push;
 mod recording_artwork;
 pub mod rest;
 mod status;

@@ -16,17 +16,11 @@ use actors::{
     MetricsSnapshot, Plans, Recorder, SchedulesDirect, SlotsSnapshot, Switchboard, System, TimeShift, Trials,
     UdpOutputs, Vod, VodImporter,
 };
-use config::{Config, DataFolder, NetworkClass, NetworkRules, PublicUrl, UserNetworks, WrongNetworks};
+use config::{Config, DataFolder, PublicUrl};
 use domain::account::Account;
-use domain::core_settings::{self, NETWORK_ACCESS, SYSTEM_SETTINGS};
+use domain::core_settings::{self, SYSTEM_SETTINGS};
 use domain::ids::ProfileId;
-use domain::setting::CoreSetting;
-use domain::user::User;
-use parking_lot::RwLock;
 use server::admission::Admission;
-use server::caller::Caller;
-use server::network_refusals::{NetworkDenial, NetworkRefusals};
-use server::reply::Refusal;
 use services::archives::ArchiveCache;
 use services::auth::{Auth, SetupCode};
 use services::backups::Backups;
@@ -39,10 +33,11 @@ use services::recent_log::RecentLog;
 use services::recording_rules::RecordingRules;
 use services::strm_export::StrmExports;
 use services::titles::Titles;
+use storage::Models;
 use storage::guide::GuideFiles;
-use storage::{Models, Table};
 use tracing::warn;
 
+use crate::network_access::NetworkAccess;
 use crate::pace::WritePace;
 use crate::states::States;
 
@@ -55,7 +50,7 @@ pub struct App {
     /// Films and series.
     pub titles: Titles,
     pub plugins: InstalledPlugins,
-    pub plugin_processes: PluginProcesses,
+    pub plugin_processes: Arc<PluginProcesses>,
     /// How far back the past of channels can be watched.
     pub archives: Arc<ArchiveCache>,
     /// Held while files of logos are saved or deleted.
@@ -82,7 +77,7 @@ pub struct App {
     /// Channels that are sent as datagrams.
     pub udp_outputs: UdpOutputs,
     pub recording_rules: RecordingRules,
-    pub matching: Matching,
+    pub matching: Arc<Matching>,
     pub events: Events,
     /// Delivers events to integrations.
     pub integrations: Integrations,
@@ -90,7 +85,8 @@ pub struct App {
     /// Engine settings in effect: the configuration, overridden by the core settings.
     pub settings: LiveSettings,
     pub admission: Arc<Admission>,
-    pub network_refusals: NetworkRefusals,
+    /// The networks that may use the gateway.
+    pub networks: Arc<NetworkAccess>,
     pub write_pace: WritePace,
     /// Held while the uploaded picture of a user changes.
     pub picture_changes: tokio::sync::Mutex<()>,
@@ -104,12 +100,7 @@ pub struct App {
     states: States,
     /// Weak, because connections keep this, and must not keep the actors running.
     pub system: Weak<System>,
-    /// The rules in force, with the settings that they were built from.
-    network_rules: RwLock<Option<BuiltRules>>,
 }
-
-/// Network rules, and the settings that they were built from.
-type BuiltRules = (Arc<Table<CoreSetting>>, Arc<NetworkRules>);
 
 impl App {
     /// Builds the context around a started system and the HTTP client of this node. Reads the store, so it blocks.
@@ -133,7 +124,7 @@ impl App {
         }
         Ok(App {
             plugins,
-            plugin_processes: PluginProcesses::new(system),
+            plugin_processes: Arc::new(PluginProcesses::new(system)),
             archives: Arc::default(),
             auth: Auth::new(&models, events.clone(), &config.auth)?,
             setup_code: SetupCode::generate(),
@@ -155,21 +146,17 @@ impl App {
                 system.recorder(),
             ),
             titles: Titles::new(models.clone(), system.vod_importer()),
-            matching: Matching::default(),
+            matching: Arc::default(),
             plans: Arc::clone(system.plans()),
             settings: system.live_settings(),
             integrations: system.integrations(),
-            network_refusals: {
-                let events = events.clone();
-                NetworkRefusals::new(move |event| events.emit(event))
-            },
+            networks: Arc::new(NetworkAccess::new(&config, &models, &events)),
             write_pace: WritePace::default(),
             picture_changes: tokio::sync::Mutex::default(),
             strm_exports: StrmExports::new(models.clone(), config.public_url.clone()),
             recent_log: OnceLock::new(),
             is_draining: Arc::default(),
             has_successor: AtomicBool::new(false),
-            network_rules: RwLock::default(),
             states: States::default(),
             system: Arc::downgrade(system),
             files: files.clone(),
@@ -194,56 +181,6 @@ impl App {
     /// Returns the state of a part of the gateway.
     pub fn state<T: Any>(&self) -> &T {
         self.states.get()
-    }
-
-    /// Refuses callers from networks that may not use this class. `path` is that of the route.
-    pub fn check_connect(&self, caller: &Caller, class: NetworkClass, path: &str) -> Result<(), Refusal> {
-        match caller.is_in(self.network_rules().connect(class)) {
-            true => Ok(()),
-            false => Err(self.network_refusals.refuse(caller, class, path, NetworkDenial::Connect)),
-        }
-    }
-
-    /// Refuses callers from networks that need credentials for this class.
-    pub fn check_anonymous(&self, caller: &Caller, class: NetworkClass, path: &str) -> Result<(), Refusal> {
-        match caller.is_in(self.network_rules().anonymous(class)) {
-            true => Ok(()),
-            false => Err(self.network_refusals.refuse(caller, class, path, NetworkDenial::Anonymous)),
-        }
-    }
-
-    /// Refuses a user on a network from which this user may not use the class.
-    pub fn check_user(
-        &self,
-        user: &User,
-        caller: &Caller,
-        class: NetworkClass,
-        path: &str,
-    ) -> Result<(), Refusal> {
-        match UserNetworks::of(user).limit(class) {
-            Some(networks) if !caller.is_in(networks) => {
-                Err(self.network_refusals.refuse(caller, class, path, NetworkDenial::User))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Returns the networks of each class in force. Changes of the settings take effect with the next request.
-    pub fn network_rules(&self) -> Arc<NetworkRules> {
-        let settings = self.models.settings.load();
-        if let Some((of, rules)) = &*self.network_rules.read()
-            && Arc::ptr_eq(of, &settings)
-        {
-            return Arc::clone(rules);
-        }
-        let value = settings.one_by("key", NETWORK_ACCESS).map(|it| &it.value);
-        let (rules, wrong) = NetworkRules::new(&self.config, value);
-        for WrongNetworks { member, reason, .. } in wrong {
-            warn!("ignoring {member} of the setting {NETWORK_ACCESS}: it {reason}");
-        }
-        let rules = Arc::new(rules);
-        *self.network_rules.write() = Some((settings, Arc::clone(&rules)));
-        rules
     }
 
     /// Returns the address under which clients reach the gateway, without a slash at the end: that of the core settings,

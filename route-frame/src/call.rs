@@ -271,20 +271,24 @@ impl Call {
 
     /// Refuses callers from networks that may not use the route.
     pub(super) fn check_connect(&self) -> Result<(), Refusal> {
-        self.network_class.map_or(Ok(()), |it| self.app.check_connect(&self.caller, it, self.pattern))
+        self.network_class
+            .map_or(Ok(()), |it| self.app.networks.check_connect(&self.caller, it, self.pattern))
     }
 
     /// Refuses users on networks from which they may not use the route.
     pub(super) fn check_user(&self) -> Result<(), Refusal> {
         match (&self.user, self.network_class) {
-            (Some(user), Some(class)) => self.app.check_user(user, &self.caller, class, self.pattern),
+            (Some(user), Some(class)) => {
+                self.app.networks.check_user(user, &self.caller, class, self.pattern)
+            }
             _ => Ok(()),
         }
     }
 
     /// Refuses callers from networks that need credentials for the route.
     pub(super) fn check_anonymous(&self) -> Result<(), Refusal> {
-        self.network_class.map_or(Ok(()), |it| self.app.check_anonymous(&self.caller, it, self.pattern))
+        self.network_class
+            .map_or(Ok(()), |it| self.app.networks.check_anonymous(&self.caller, it, self.pattern))
     }
 
     /// Returns the parameter `{id}`.

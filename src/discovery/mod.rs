@@ -122,7 +122,7 @@ struct Devices {
 impl Devices {
     /// Returns whether a sender may be answered.
     fn may_answer(&self, sender: IpAddr, limit: &mut AnswerLimit) -> bool {
-        let rules = self.app.network_rules();
+        let rules = self.app.networks.rules();
         Networks::local().contains(sender)
             && rules.connect(NetworkClass::Tuner).contains(sender)
             && rules.anonymous(NetworkClass::Tuner).contains(sender)

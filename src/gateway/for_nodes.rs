@@ -10,13 +10,14 @@ use node::work::STOPPING;
 use player::context::PlayerContext;
 use player::recordings::file::FileRequest;
 use player::recordings::for_nodes::answer_node;
+use push::context::PushContext;
+use push::refreshes_for_others;
 use route_frame::app::App;
 use serde_json::Value;
 use server::reply::Refusal;
 use warp::reply::Response as Reply;
 
 use crate::control::{ControlRequest, execute_here};
-use crate::push::refreshes_for_others;
 
 /// The parts above the node port. Weak, because connections of other nodes keep it.
 pub(super) struct ForNodes(pub(super) Weak<App>);
@@ -37,7 +38,7 @@ impl LocalGateway for ForNodes {
     }
 
     fn refreshes(&self) -> Vec<Value> {
-        self.0.upgrade().map(|app| refreshes_for_others(&app)).unwrap_or_default()
+        self.0.upgrade().map(|app| refreshes_for_others(app.state::<Arc<PushContext>>())).unwrap_or_default()
     }
 
     fn execute(self: Arc<Self>, request: Value) -> BoxFuture<'static, Option<OperatorOutcome>> {

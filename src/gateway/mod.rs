@@ -32,6 +32,7 @@ use node::routes::NodePortParts;
 use node::tls::install_tls;
 use node::work::NodeWork;
 use player::context::PlayerContext;
+use push::context::PushContext;
 use route_frame::app::App;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use server::accept::Server;
@@ -64,7 +65,7 @@ use crate::handover::{self, Listeners, RestartRequest, TakeOver};
 use crate::nodes::Nodes;
 use crate::recording_artwork::RecordingArtwork;
 use crate::rest::Port;
-use crate::{plugin_archives, push, rest};
+use crate::{plugin_archives, rest};
 
 /// Folder of the beginnings and ends of films, in the data folder.
 const FILMS_FOLDER: &str = "films";
@@ -634,7 +635,22 @@ pub(crate) fn app(
         archives: Arc::clone(&app.archives),
         states: player::states(&app.config, &app.models, system)?,
     });
-    Ok(rest::with_states(app.with(players).with(nodes).with(OnceLock::<Demo>::new())))
+    let pushed = Arc::new(PushContext {
+        models: app.models.clone(),
+        auth: app.auth.clone(),
+        networks: Arc::clone(&app.networks),
+        events: app.events.clone(),
+        matching: Arc::clone(&app.matching),
+        plugin_processes: Arc::clone(&app.plugin_processes),
+        integrations: app.integrations.clone(),
+        importer: app.importer.clone(),
+        vod_importer: app.vod_importer.clone(),
+        guide_refreshes: app.guide_refreshes.clone(),
+        nodes: Arc::clone(&nodes),
+        views: rest::statistics_views(),
+    });
+    let app = app.with(players).with(nodes).with(pushed);
+    Ok(rest::with_states(app.with(OnceLock::<Demo>::new())))
 }
 
 /// Returns what sends the writes of clients to the node that writes the configuration.
@@ -663,7 +679,7 @@ fn launcher(config: &Config) -> Launcher {
 pub(crate) fn routes(app: &Arc<App>) -> (Routes, Routes) {
     let of_port = |port| {
         let table = rest::filter(Arc::clone(app), port);
-        push::route(Arc::clone(app)).or(table).unify().boxed()
+        push::route(Arc::clone(app.state())).or(table).unify().boxed()
     };
     (of_port(Port::Api), of_port(Port::Player))
 }

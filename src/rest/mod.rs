@@ -41,19 +41,25 @@ mod upload_tests;
 use std::sync::Arc;
 
 use domain::user::UserLevel;
+use push::context::StatisticsViews;
 use route_frame::app::App;
 pub(crate) use route_frame::plugin::PluginCalls;
 use route_frame::route::Route;
 use route_frame::{dispatch, openapi};
 use server::Routes;
 
-pub(crate) use self::api::{ChannelMaker, SegmenterView, pushed_past_stats, pushed_stats};
-use self::api::{ChannelRowCache, DeletedRules};
+pub(crate) use self::api::ChannelMaker;
+use self::api::{ChannelRowCache, DeletedRules, pushed_past_stats, pushed_segmenter, pushed_stats};
 use crate::{api_docs, status, ui};
 
 /// Adds the state of each resource that has some.
 pub(crate) fn with_states(app: App) -> App {
     app.with(ChannelRowCache::default()).with(DeletedRules::default())
+}
+
+/// Returns the form of the statistics that the WebSocket sends.
+pub(crate) fn statistics_views() -> StatisticsViews {
+    StatisticsViews { films: pushed_stats, past: pushed_past_stats, segmenter: pushed_segmenter }
 }
 
 /// Returns the routes of the table as a filter, which answers every request.

@@ -19,7 +19,7 @@ mod vod;
 use route_frame::route::Route;
 
 pub(crate) use self::channels::{ChannelMaker, ChannelRowCache, DeletedRules};
-pub(crate) use self::proxy::{SegmenterView, pushed_past_stats, pushed_stats};
+pub(crate) use self::proxy::{pushed_past_stats, pushed_segmenter, pushed_stats};
 
 /// Returns every operation of the API.
 pub(super) fn routes() -> Vec<Route> {

@@ -19,7 +19,7 @@ const LAYERS: &str = "
         │         ▲       │
         ├─ route-frame, node ┤       what happens to a request around its handler; the nodes of a cluster: they do not know each other
         │         ▲       │
-        ├───── player ────┤          the routes for players
+        ├── player, push ─┤          the routes for players; the WebSocket: they do not know each other
         │         ▲       │
         └─────── src ─────┘
                   ▲
@@ -35,7 +35,7 @@ struct CrateRule {
     may_use: &'static [&'static str],
 }
 
-const CRATES: [CrateRule; 15] = [
+const CRATES: [CrateRule; 16] = [
     CrateRule { name: "domain", folder: "domain", may_use: &[] },
     CrateRule { name: "import-from", folder: "import-from", may_use: &["domain"] },
     CrateRule { name: "media", folder: "media", may_use: &[] },
@@ -81,6 +81,21 @@ const CRATES: [CrateRule; 15] = [
         ],
     },
     CrateRule {
+        name: "push",
+        folder: "push",
+        may_use: &[
+            "actors",
+            "config",
+            "domain",
+            "media",
+            "node",
+            "route-frame",
+            "server",
+            "services",
+            "storage",
+        ],
+    },
+    CrateRule {
         name: "headwater",
         folder: ".",
         may_use: &[
@@ -92,6 +107,7 @@ const CRATES: [CrateRule; 15] = [
             "media",
             "node",
             "player",
+            "push",
             "resource-derive",
             "route-frame",
             "server",
@@ -119,7 +135,7 @@ const USERS: [(&str, &[&str]); 17] = [
     ("rcgen", &["node"]),
     ("tower-service", &["server", "headwater"]),
     ("tracing-subscriber", &["config", "services", "headwater"]),
-    ("warp", &["server", "node", "player", "route-frame", "headwater"]),
+    ("warp", &["server", "node", "player", "push", "route-frame", "headwater"]),
     ("syn", &["resource-derive"]),
 ];
 

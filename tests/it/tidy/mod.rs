@@ -11,11 +11,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates that serve HTTP, and what they share.
-const HTTP_SOURCES: [&str; 7] =
-    ["config/src", "server/src", "services/src", "node/src", "player/src", "route-frame/src", "src"];
+const HTTP_SOURCES: [&str; 8] = [
+    "config/src",
+    "server/src",
+    "services/src",
+    "node/src",
+    "player/src",
+    "push/src",
+    "route-frame/src",
+    "src",
+];
 
 /// The folders of non-test code.
-const SOURCES: [&str; 12] = [
+const SOURCES: [&str; 13] = [
     "domain/src",
     "import-from/src",
     "media/src",
@@ -26,6 +34,7 @@ const SOURCES: [&str; 12] = [
     "services/src",
     "node/src",
     "player/src",
+    "push/src",
     "route-frame/src",
     "src",
 ];

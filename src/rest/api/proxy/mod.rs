@@ -16,7 +16,7 @@ use server::reply::Refusal;
 use uuid::Uuid;
 
 pub(crate) use self::catchup::pushed_past_stats;
-pub(crate) use self::status::SegmenterView;
+pub(crate) use self::status::pushed_segmenter;
 pub(super) use self::status::visible_targets;
 pub(crate) use self::vod::pushed_stats;
 

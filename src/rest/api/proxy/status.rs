@@ -12,6 +12,7 @@ use route_frame::call::Call;
 use route_frame::route::Route;
 use route_frame::value::Time;
 use serde::Serialize;
+use serde_json::Value;
 use server::reply::Refusal;
 use storage::Models;
 use uuid::Uuid;
@@ -314,8 +315,13 @@ fn answered(status: ChannelStatus) -> LiveChannelView {
     }
 }
 
+/// Returns a segmenter as the WebSocket sends it.
+pub(crate) fn pushed_segmenter(status: &SegmenterStatus) -> Value {
+    serde_json::to_value(SegmenterView::new(status)).unwrap_or_default()
+}
+
 impl SegmenterView {
-    pub(crate) fn new(status: &SegmenterStatus) -> Self {
+    fn new(status: &SegmenterStatus) -> Self {
         Self {
             container: match status.container {
                 SegmentContainer::Ts => "ts",
@@ -402,7 +408,7 @@ mod tests {
     use domain::source_url::SourceUrl;
     use domain::stream_profile::Delivery;
     use media::InputCounts;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
     use crate::rest::testing::{Rest, SECRET};

@@ -9,6 +9,7 @@
 //! oldest and gets their number, and a watch channel with the newest statistics.
 
 mod access;
+pub mod context;
 mod frames;
 mod heartbeat;
 mod hub;
@@ -22,7 +23,6 @@ use std::sync::Arc;
 use config::NetworkClass;
 use http::header::{HeaderMap, HeaderValue, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use http::{Method, StatusCode};
-use route_frame::app::App;
 use server::Routes;
 use server::accept::ConnectionGuard;
 use server::caller::{Caller, caller};
@@ -34,16 +34,17 @@ use warp::{Filter, Rejection};
 
 use self::access::{Access, BEARER, PATH};
 use self::hub::Hub;
-pub(crate) use self::other_nodes::refreshes_for_others;
+pub use self::other_nodes::refreshes_for_others;
 use self::session::Session;
 use self::socket_limit::SocketLimit;
+use crate::context::PushContext;
 
 /// Maximum size of a message from a client, in bytes. Clients only send pings.
 const MESSAGE_BYTES_MAX: usize = 4 << 10;
 
 /// State that all sockets share.
 struct Shared {
-    app: Arc<App>,
+    context: Arc<PushContext>,
     hub: Hub,
     sockets: SocketLimit,
 }
@@ -59,8 +60,9 @@ struct UpgradeRequest {
 }
 
 /// Builds the route `/ws/`.
-pub(crate) fn route(app: Arc<App>) -> Routes {
-    let shared = Arc::new(Shared { hub: Hub::new(Arc::clone(&app)), app, sockets: SocketLimit::default() });
+pub fn route(context: Arc<PushContext>) -> Routes {
+    let shared =
+        Arc::new(Shared { hub: Hub::new(Arc::clone(&context)), context, sockets: SocketLimit::default() });
     warp::path("ws")
         .and(warp::path::end())
         .and(warp::method())
@@ -90,15 +92,15 @@ fn upgrade_request() -> impl Filter<Extract = (UpgradeRequest,), Error = Rejecti
 /// else.
 fn open(shared: &Shared, request: UpgradeRequest) -> Result<Reply, Refusal> {
     let UpgradeRequest { headers, query, caller, guard, ws } = request;
-    shared.app.check_connect(&caller, NetworkClass::Ui, PATH)?;
+    shared.context.networks.check_connect(&caller, NetworkClass::Ui, PATH)?;
     let credentials = access::credentials(&headers, &query);
     let credentials = credentials.ok_or(Denied::NoCredentials)?;
-    let access = Access::new(&shared.app, credentials, caller.clone())?;
+    let access = Access::new(&shared.context, credentials, caller.clone())?;
     let Some(ws) = ws else { return Ok(no_upgrade()) };
     let permit = shared.sockets.take(access.user().id);
     let permit = permit.ok_or_else(|| Refusal::unavailable("this user has too many open WebSockets"))?;
 
-    let session = Session::new(&shared.hub, Arc::clone(&shared.app), access, caller, permit);
+    let session = Session::new(&shared.hub, Arc::clone(&shared.context), access, caller, permit);
     // Taken now and not at the first frame, so that a server that begins to drain in between waits for this socket.
     let counted = guard.token();
     let ws = ws.max_message_size(MESSAGE_BYTES_MAX).max_frame_size(MESSAGE_BYTES_MAX);

@@ -16,7 +16,6 @@ use actors::view_limits;
 use domain::user::{User, UserLevel};
 use futures_util::{SinkExt as _, StreamExt as _};
 use media::Connection;
-use route_frame::app::App;
 use server::accept::ConnectionGuard;
 use server::caller::Caller;
 use services::recording_rules::dvr_settings;
@@ -30,6 +29,7 @@ use super::heartbeat::{Heartbeat, HeartbeatAction};
 use super::hub::{Hub, HubMessage, Listener};
 use super::socket_limit::SocketPermit;
 use super::statistics::{ClientsOf, may_see};
+use crate::context::PushContext;
 
 /// Time limit for sending one frame.
 const SEND_TIMEOUT: Duration = Duration::from_secs(30);
@@ -39,7 +39,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// One WebSocket connection.
 pub(super) struct Session {
     listener: Listener,
-    app: Arc<App>,
+    context: Arc<PushContext>,
     access: Access,
     connection: Arc<Connection>,
     client: IpAddr,
@@ -65,14 +65,14 @@ impl Session {
     /// Subscribes, so that the client misses nothing that happens after the response to its upgrade.
     pub(super) fn new(
         hub: &Hub,
-        app: Arc<App>,
+        context: Arc<PushContext>,
         access: Access,
         caller: Caller,
         permit: SocketPermit,
     ) -> Self {
         let client = caller.address();
         let (listener, connection) = (hub.listen(), caller.connection);
-        Self { listener, app, access, connection, client, clients_of: ClientsOf::All, _permit: permit }
+        Self { listener, context, access, connection, client, clients_of: ClientsOf::All, _permit: permit }
     }
 
     /// Serves the socket until it ends.
@@ -106,7 +106,7 @@ impl Session {
     async fn serve(&mut self, socket: &mut WebSocket, guard: &ConnectionGuard) -> End {
         self.ask_for_clients();
         let mut heartbeat = Heartbeat::new(Instant::now());
-        let stop_reason = self.app.models.store.stop_reason().borrow().clone();
+        let stop_reason = self.context.models.store.stop_reason().borrow().clone();
         let mut next = Some(Message::text(frames::established(self.access.user(), stop_reason.as_ref())));
         loop {
             if let Some(message) = next.take() {
@@ -179,7 +179,7 @@ impl Session {
 
     /// Returns whether a user finds recordings in the interface.
     fn may_record(&self, user: &User) -> bool {
-        dvr_settings(&self.app.models).permit(user)
+        dvr_settings(&self.context.models).permit(user)
     }
 
     /// Returns the frame for this user, or `None` if the message is not meant for them.
@@ -200,14 +200,14 @@ impl Session {
                     ForOthers::ForRecorders(text) => return self.may_record(user).then(|| text.clone()),
                     ForOthers::OfChannel(..) | ForOthers::Nothing => return None,
                 };
-                let limits = view_limits(&self.app.models, Some(user));
-                may_see(&limits, &self.app.models.channels.load(), *channel).then(|| text.clone())
+                let limits = view_limits(&self.context.models, Some(user));
+                may_see(&limits, &self.context.models.channels.load(), *channel).then(|| text.clone())
             }
             HubMessage::Statistics(it) if is_admin => Some(it.for_admins(self.clients_of)),
             HubMessage::Statistics(_) if !user.may(UserLevel::Standard) => None,
             HubMessage::Statistics(it) => {
-                let limits = view_limits(&self.app.models, Some(user));
-                Some(it.for_viewer(&limits, &self.app.models.channels.load()))
+                let limits = view_limits(&self.context.models, Some(user));
+                Some(it.for_viewer(&limits, &self.context.models.channels.load()))
             }
             HubMessage::Closed => None,
         }

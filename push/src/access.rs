@@ -7,12 +7,13 @@ use domain::login::DeviceLogin;
 use domain::secret::ServerKeys;
 use domain::user::User;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
-use route_frame::app::App;
 use server::caller::Caller;
 use server::reply::Refusal;
 use services::auth::Denied;
 use storage::{Change, ChangeMessage, Changes, Record};
 use tokio::sync::watch;
+
+use crate::context::PushContext;
 
 /// Path of the WebSocket.
 pub(super) const PATH: &str = "/ws/";
@@ -32,7 +33,7 @@ pub(super) enum AccessLoss {
 
 /// The user of a socket. Checked again when a user record changes, when a login ends, and when the token expires.
 pub(super) struct Access {
-    app: Arc<App>,
+    context: Arc<PushContext>,
     /// Credentials in the form of headers. Never printed.
     credentials: HeaderMap,
     changes: Changes,
@@ -92,11 +93,23 @@ fn token_after_bearer(headers: &HeaderMap) -> Option<String> {
 
 impl Access {
     /// Subscribes to changes before it looks up the user, so that no change in between is missed.
-    pub(super) fn new(app: &Arc<App>, credentials: HeaderMap, caller: Caller) -> Result<Self, Refusal> {
-        let (changes, login_ends) = (app.models.store.changes(), app.auth.memory_logins().ends());
-        let user = app.auth.user_of(&credentials)?.ok_or(Denied::NoCredentials)?;
-        app.check_user(&user, &caller, NetworkClass::Ui, PATH)?;
-        Ok(Self { app: Arc::clone(app), credentials, changes, is_closed: false, login_ends, user, caller })
+    pub(super) fn new(
+        context: &Arc<PushContext>,
+        credentials: HeaderMap,
+        caller: Caller,
+    ) -> Result<Self, Refusal> {
+        let (changes, login_ends) = (context.models.store.changes(), context.auth.memory_logins().ends());
+        let user = context.auth.user_of(&credentials)?.ok_or(Denied::NoCredentials)?;
+        context.networks.check_user(&user, &caller, NetworkClass::Ui, PATH)?;
+        Ok(Self {
+            context: Arc::clone(context),
+            credentials,
+            changes,
+            is_closed: false,
+            login_ends,
+            user,
+            caller,
+        })
     }
 
     /// Returns the user as of the last check.
@@ -106,9 +119,10 @@ impl Access {
 
     /// Checks the credentials again. Reads only memory.
     pub(super) fn check(&mut self) -> Result<(), AccessLoss> {
-        let user = self.app.auth.user_of(&self.credentials).ok().flatten().ok_or(AccessLoss::Credentials)?;
+        let user =
+            self.context.auth.user_of(&self.credentials).ok().flatten().ok_or(AccessLoss::Credentials)?;
         if user.id != self.user.id
-            || self.app.check_user(&user, &self.caller, NetworkClass::Ui, PATH).is_err()
+            || self.context.networks.check_user(&user, &self.caller, NetworkClass::Ui, PATH).is_err()
         {
             return Err(AccessLoss::Credentials);
         }
@@ -123,7 +137,7 @@ impl Access {
     pub(super) async fn lost(&mut self) -> AccessLoss {
         loop {
             let token_ends = async {
-                match self.app.auth.expires_in(&self.credentials) {
+                match self.context.auth.expires_in(&self.credentials) {
                     Some(left) => tokio::time::sleep(left).await,
                     None => std::future::pending().await,
                 }

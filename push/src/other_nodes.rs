@@ -6,13 +6,12 @@ use std::sync::Arc;
 
 use actors::now_ms;
 use node::overview;
-use route_frame::app::App;
 use serde_json::Value;
 use tokio::sync::broadcast;
 
 use super::frames::{self, Notification};
 use super::hub::every_period;
-use crate::nodes::Nodes;
+use crate::context::PushContext;
 
 /// Maximum number of refreshes that a node sends. Each is that of an account or of a guide source.
 const REFRESHES_MAX: usize = 1_000;
@@ -22,24 +21,24 @@ const TYPES: [(&str, &str); 3] =
     [("m3u_refresh", "account"), ("vod_refresh", "account"), ("epg_refresh", "source")];
 
 /// Returns the contents of the notifications of the last refreshes of this node, for other nodes. They contain no credentials.
-pub(crate) fn refreshes_for_others(app: &App) -> Vec<Value> {
+pub fn refreshes_for_others(context: &PushContext) -> Vec<Value> {
     let now = now_ms();
-    let playlists = app.importer.progress().into_iter().map(|it| frames::refresh(&it, now));
-    let films = app.vod_importer.progress().into_iter().map(|it| frames::vod_refresh(&it, now));
-    let guides = app.guide_refreshes.progress().into_iter().map(|it| frames::guide_refresh(&it, now));
+    let playlists = context.importer.progress().into_iter().map(|it| frames::refresh(&it, now));
+    let films = context.vod_importer.progress().into_iter().map(|it| frames::vod_refresh(&it, now));
+    let guides = context.guide_refreshes.progress().into_iter().map(|it| frames::guide_refresh(&it, now));
     playlists.chain(films).chain(guides).take(REFRESHES_MAX).collect()
 }
 
 /// Sends the progress of refreshes on other nodes.
-pub(super) async fn watch_refreshes(app: &App, sender: &broadcast::Sender<Arc<Notification>>) {
-    if app.nodes().node().is_none() {
+pub(super) async fn watch_refreshes(context: &PushContext, sender: &broadcast::Sender<Arc<Notification>>) {
+    if context.nodes.node().is_none() {
         return;
     }
     let mut known = RefreshesElsewhere::default();
     let mut ticks = every_period();
     loop {
         ticks.tick().await;
-        for changed in known.changes(overview::refreshes(app.nodes()).await) {
+        for changed in known.changes(overview::refreshes(&context.nodes).await) {
             // An error only means that there is no listener.
             let _ = sender.send(Notification::for_admins(changed));
         }

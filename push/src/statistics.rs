@@ -5,7 +5,7 @@ use std::hash::Hash;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use actors::{ChannelStatus, ClientStatus, Target};
+use actors::{ChannelStatus, ClientStatus, SegmenterStatus, Target};
 use domain::channel::Channel;
 use domain::lineup::{ViewLimits, visible};
 use domain::time::iso_millis;
@@ -16,7 +16,6 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::frames::update;
-use crate::rest::SegmenterView;
 
 /// The channels whose clients an admin gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,8 +52,10 @@ struct AdminChannel {
 }
 
 /// Computes statistics from each reading and the one before.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct StatisticsReader {
+    /// The form of a segmenter.
+    segmenter: fn(&SegmenterStatus) -> Value,
     sequence: u64,
     read_at: Option<Instant>,
     channels: Rates<Target>,
@@ -63,6 +64,17 @@ pub(super) struct StatisticsReader {
 }
 
 impl StatisticsReader {
+    pub(super) fn new(segmenter: fn(&SegmenterStatus) -> Value) -> Self {
+        Self {
+            segmenter,
+            sequence: 0,
+            read_at: None,
+            channels: Rates::default(),
+            clients: Rates::default(),
+            all: Rates::default(),
+        }
+    }
+
     /// Computes the statistics of the live channels. `at_ms` is the time `now` in milliseconds since 1970.
     pub(super) fn read(
         &mut self,
@@ -104,7 +116,7 @@ impl StatisticsReader {
                 "segments_skipped": status.input.segments_skipped,
                 "lost_datagrams": status.input.lost_datagrams,
                 "waiting": status.n_waiting,
-                "segmenters": status.segmenters.iter().map(SegmenterView::new).collect::<Vec<_>>(),
+                "segmenters": status.segmenters.iter().map(self.segmenter).collect::<Vec<_>>(),
             });
             if let (Value::Object(whole), Value::Object(more)) = (&mut whole, more) {
                 whole.extend(more);

@@ -15,7 +15,6 @@ use domain::recording::{Recording, RecordingStatus};
 use node::overview;
 use node::status::WantedClients;
 use parking_lot::Mutex;
-use route_frame::app::App;
 use services::matching::MatchReport;
 use storage::{ChangeMessage, ChangedIds, Changes, Record, Table};
 use tokio::sync::broadcast::error::RecvError;
@@ -27,8 +26,7 @@ use tracing::error;
 use super::frames::{self, Notification, RecordingCounts};
 use super::other_nodes;
 use super::statistics::{ClientsOf, Statistics, StatisticsReader};
-use crate::nodes::Nodes;
-use crate::rest::{pushed_past_stats, pushed_stats};
+use crate::context::PushContext;
 
 /// Interval of the statistics.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -45,7 +43,7 @@ type Newest = Option<Arc<Statistics>>;
 pub(super) struct Hub(Arc<Inner>);
 
 struct Inner {
-    app: Arc<App>,
+    context: Arc<PushContext>,
     /// The task, which runs while a listener holds it.
     running: Mutex<Weak<Running>>,
 }
@@ -104,8 +102,8 @@ pub(super) enum HubMessage {
 }
 
 impl Hub {
-    pub(super) fn new(app: Arc<App>) -> Self {
-        Self(Arc::new(Inner { app, running: Mutex::default() }))
+    pub(super) fn new(context: Arc<PushContext>) -> Self {
+        Self(Arc::new(Inner { context, running: Mutex::default() }))
     }
 
     /// Subscribes. The first listener starts the task, on the current runtime.
@@ -113,7 +111,7 @@ impl Hub {
         let mut running = self.0.running.lock();
         let joined = running.upgrade().and_then(|it| Some((it.notifications.upgrade()?.subscribe(), it)));
         let (notifications, now) = joined.unwrap_or_else(|| {
-            let (notifications, now) = start(Arc::clone(&self.0.app));
+            let (notifications, now) = start(Arc::clone(&self.0.context));
             *running = Arc::downgrade(&now);
             (notifications, now)
         });
@@ -161,30 +159,30 @@ impl Listener {
 }
 
 /// Subscribes to events and changes before the task first runs, so that none is missed in between.
-fn start(app: Arc<App>) -> (broadcast::Receiver<Arc<Notification>>, Arc<Running>) {
+fn start(context: Arc<PushContext>) -> (broadcast::Receiver<Arc<Notification>>, Arc<Running>) {
     let (sender, receiver) = broadcast::channel(LAG_MAX);
     let (newest, statistics) = watch::channel(None);
     let feeds = Feeds {
-        events: app.events.subscribe(),
-        changes: app.models.store.changes(),
-        matching: app.matching.subscribe(),
-        plugins: app.plugin_processes.subscribe(),
-        integrations: app.integrations.statuses(),
-        refreshes: Refreshes::begin(&app),
-        known: KnownRecordings(app.models.recordings.load()),
+        events: context.events.subscribe(),
+        changes: context.models.store.changes(),
+        matching: context.matching.subscribe(),
+        plugins: context.plugin_processes.subscribe(),
+        integrations: context.integrations.statuses(),
+        refreshes: Refreshes::begin(&context),
+        known: KnownRecordings(context.models.recordings.load()),
     };
     let notifications = sender.downgrade();
     let wanted = Arc::new(Wanted::default());
     let of_task = Arc::clone(&wanted);
     let task = tokio::spawn(async move {
         let _panic_log = PanicLog;
-        let measuring = measure(&app, &newest, &of_task);
+        let measuring = measure(&context, &newest, &of_task);
         tokio::join!(
             measuring,
-            watch_sessions(&app, &sender),
-            other_nodes::watch_refreshes(&app, &sender),
-            watch_recordings(&app, &sender),
-            forward(&app, feeds, &sender)
+            watch_sessions(&context, &sender),
+            other_nodes::watch_refreshes(&context, &sender),
+            watch_recordings(&context, &sender),
+            forward(&context, feeds, &sender)
         );
     });
     (receiver, Arc::new(Running { wanted, notifications, statistics, _task: AbortOnDropHandle::new(task) }))
@@ -203,22 +201,22 @@ impl Drop for PanicLog {
     }
 }
 
-async fn measure(app: &App, newest: &watch::Sender<Newest>, wanted: &Wanted) {
-    let mut reader = StatisticsReader::default();
+async fn measure(context: &PushContext, newest: &watch::Sender<Newest>, wanted: &Wanted) {
+    let mut reader = StatisticsReader::new(context.views.segmenter);
     let mut ticks = every_period();
     loop {
         ticks.tick().await;
-        let statuses = live(app, &wanted.all()).await;
-        let totals = overview::totals(app.nodes()).await;
-        let table = app.models.channels.load();
+        let statuses = live(context, &wanted.all()).await;
+        let totals = overview::totals(&context.nodes).await;
+        let table = context.models.channels.load();
         let statistics = reader.read(statuses, &totals, &table, Instant::now(), now_ms());
         newest.send_replace(Some(Arc::new(statistics)));
     }
 }
 
 /// Returns the status of all live channels, those of other nodes included. One that does not answer in time is left out.
-async fn live(app: &App, clients: &WantedClients) -> Vec<(Target, ChannelStatus)> {
-    let overview = overview::overview(app.nodes(), clients).await.unwrap_or_default();
+async fn live(context: &PushContext, clients: &WantedClients) -> Vec<(Target, ChannelStatus)> {
+    let overview = overview::overview(&context.nodes, clients).await.unwrap_or_default();
     overview.into_iter().filter_map(|it| it.status.map(|status| (it.target, status))).collect()
 }
 
@@ -233,7 +231,7 @@ struct Feeds {
     known: KnownRecordings,
 }
 
-async fn forward(app: &App, feeds: Feeds, sender: &broadcast::Sender<Arc<Notification>>) {
+async fn forward(context: &PushContext, feeds: Feeds, sender: &broadcast::Sender<Arc<Notification>>) {
     let Feeds {
         mut events,
         mut changes,
@@ -252,7 +250,7 @@ async fn forward(app: &App, feeds: Feeds, sender: &broadcast::Sender<Arc<Notific
             event = events.recv() => match event {
                 Ok(event) => {
                     if matches!(event.body, EventBody::M3uRefresh { .. } | EventBody::EpgRefresh { .. }) {
-                        refreshes.send_changes(app, send);
+                        refreshes.send_changes(context, send);
                     }
                     frames::event(&event).into_iter().for_each(send);
                 }
@@ -264,18 +262,18 @@ async fn forward(app: &App, feeds: Feeds, sender: &broadcast::Sender<Arc<Notific
                     frames::changed(&change).into_iter().for_each(send);
                     frames::notices_changed(&change).into_iter().for_each(send);
                     if let Some(ids) = change.ids(Recording::COLLECTION) {
-                        known.changed(app, Some(ids)).into_iter().for_each(send);
+                        known.changed(context, Some(ids)).into_iter().for_each(send);
                     }
                 }
                 ChangeMessage::Lagged => {
                     send(frames::changed_unknown());
-                    known.changed(app, None).into_iter().for_each(send);
+                    known.changed(context, None).into_iter().for_each(send);
                 }
                 ChangeMessage::Closed => is_open = false,
             },
             _ = ticks.tick() => {
-                refreshes.send_changes(app, send);
-                send_integrations(app, &mut integrations, send);
+                refreshes.send_changes(context, send);
+                send_integrations(context, &mut integrations, send);
             }
             happened = plugins.recv() => match happened {
                 Ok(happened) => send(frames::plugin(&happened)),
@@ -303,13 +301,13 @@ struct Refreshes {
 
 impl Refreshes {
     /// Skips finished refreshes; running ones are sent at the first call of `send_changes`.
-    fn begin(app: &App) -> Self {
-        let playlists = app.importer.progress().into_iter().filter(|it| it.phase == RefreshPhase::Done);
-        let guides = app.guide_refreshes.progress().into_iter().filter(|it| it.phase == GuidePhase::Done);
+    fn begin(context: &PushContext) -> Self {
+        let playlists = context.importer.progress().into_iter().filter(|it| it.phase == RefreshPhase::Done);
+        let guides = context.guide_refreshes.progress().into_iter().filter(|it| it.phase == GuidePhase::Done);
         Self {
             playlists: playlists.map(|it| (it.account, it)).collect(),
             guides: guides.map(|it| (it.source, it)).collect(),
-            vod: app
+            vod: context
                 .vod_importer
                 .progress()
                 .into_iter()
@@ -317,29 +315,29 @@ impl Refreshes {
                 .map(|it| (it.account, it))
                 .collect(),
             episodes: HashMap::new(),
-            details: app.vod_importer.updates().into_iter().filter(DetailsUpdate::is_done).collect(),
+            details: context.vod_importer.updates().into_iter().filter(DetailsUpdate::is_done).collect(),
         }
     }
 
     /// Sends the rows that have changed.
-    fn send_changes(&mut self, app: &App, send: impl Fn(Arc<Notification>)) {
+    fn send_changes(&mut self, context: &PushContext, send: impl Fn(Arc<Notification>)) {
         let now = now_ms();
-        let playlists = app.importer.progress();
+        let playlists = context.importer.progress();
         for row in playlists.iter().filter(|it| self.playlists.get(&it.account) != Some(it)) {
             send(Notification::for_admins(frames::refresh(row, now)));
         }
         self.playlists = playlists.into_iter().map(|it| (it.account, it)).collect();
-        let guides = app.guide_refreshes.progress();
+        let guides = context.guide_refreshes.progress();
         for row in guides.iter().filter(|it| self.guides.get(&it.source) != Some(it)) {
             send(Notification::for_admins(frames::guide_refresh(row, now)));
         }
         self.guides = guides.into_iter().map(|it| (it.source, it)).collect();
-        let vod = app.vod_importer.progress();
+        let vod = context.vod_importer.progress();
         for row in vod.iter().filter(|it| self.vod.get(&it.account) != Some(it)) {
             send(Notification::for_admins(frames::vod_refresh(row, now)));
         }
         self.vod = vod.into_iter().map(|it| (it.account, it)).collect();
-        let episodes = app.vod_importer.episode_loads();
+        let episodes = context.vod_importer.episode_loads();
         for load in episodes.iter().filter(|it| self.episodes.get(&it.account) != Some(it)) {
             send(frames::episode_load(load));
         }
@@ -351,7 +349,7 @@ impl Refreshes {
             }
         }
         self.episodes = episodes.into_iter().map(|it| (it.account, it)).collect();
-        let details = app.vod_importer.updates();
+        let details = context.vod_importer.updates();
         for update in details.iter().filter(|it| !self.details.contains(it)) {
             send(frames::details_update(update));
         }
@@ -361,21 +359,21 @@ impl Refreshes {
 
 /// Sends the statistics of films and of the past of channels while something is being watched, and once after the last viewer
 /// has left. Besides the notifications, because other nodes may be slow to answer.
-async fn watch_sessions(app: &App, sender: &broadcast::Sender<Arc<Notification>>) {
+async fn watch_sessions(context: &PushContext, sender: &broadcast::Sender<Arc<Notification>>) {
     let (mut films, mut past) = (Sessions::default(), Sessions::default());
     let mut ticks = every_period();
     loop {
         ticks.tick().await;
         // An error only means that there is no listener.
-        let watched = overview::films(app.nodes()).await;
+        let watched = overview::films(&context.nodes).await;
         if films.note(&watched)
-            && let Some(stats) = pushed_stats(&app.models, &watched)
+            && let Some(stats) = (context.views.films)(&context.models, &watched)
         {
             drop(sender.send(frames::vod_stats(&stats)));
         }
-        let watched = overview::past(app.nodes()).await;
+        let watched = overview::past(&context.nodes).await;
         if past.note(&watched)
-            && let Some(stats) = pushed_past_stats(&app.models, &watched)
+            && let Some(stats) = (context.views.past)(&context.models, &watched)
         {
             drop(sender.send(frames::timeshift_stats(&stats)));
         }
@@ -418,8 +416,8 @@ struct KnownRecordings(Arc<Table<Recording>>);
 
 impl KnownRecordings {
     /// Returns the notifications of what has changed since: one by one if these few records may have changed.
-    fn changed(&mut self, app: &App, ids: Option<&ChangedIds>) -> Vec<Arc<Notification>> {
-        let after = app.models.recordings.load();
+    fn changed(&mut self, context: &PushContext, ids: Option<&ChangedIds>) -> Vec<Arc<Notification>> {
+        let after = context.models.recordings.load();
         let before = std::mem::replace(&mut self.0, after.clone());
         if let Some(ChangedIds::Few(ids)) = ids
             && ids.len() <= RECORDINGS_NAMED_MAX
@@ -445,18 +443,18 @@ impl KnownRecordings {
 }
 
 /// Sends the sizes of the files of recordings that run, on whichever node, when one has changed or a recording has begun.
-async fn watch_recordings(app: &App, sender: &broadcast::Sender<Arc<Notification>>) {
+async fn watch_recordings(context: &PushContext, sender: &broadcast::Sender<Arc<Notification>>) {
     let mut sent = Vec::new();
     let mut ticks = every_period();
     loop {
         ticks.tick().await;
-        let recordings = app.models.recordings.load();
+        let recordings = context.models.recordings.load();
         let running: Vec<_> =
             recordings.iter().filter(|it| it.status == RecordingStatus::Recording).cloned().collect();
         let sizes = match running.is_empty() {
             // Nobody is asked for nothing.
             true => BTreeMap::new(),
-            false => overview::recordings(app.nodes()).await,
+            false => overview::recordings(&context.nodes).await,
         };
         let size = |it: &Arc<Recording>| Some((it.id, it.owner, *sizes.get(&it.id)?));
         let now: Vec<_> = running.iter().filter_map(size).collect();
@@ -470,8 +468,12 @@ async fn watch_recordings(app: &App, sender: &broadcast::Sender<Arc<Notification
 
 /// Sends the integrations whose state has changed since the last time. Those that were deleted are reported as changed
 /// records.
-fn send_integrations(app: &App, sent: &mut Vec<IntegrationStatus>, send: impl Fn(Arc<Notification>)) {
-    let now = app.integrations.statuses();
+fn send_integrations(
+    context: &PushContext,
+    sent: &mut Vec<IntegrationStatus>,
+    send: impl Fn(Arc<Notification>),
+) {
+    let now = context.integrations.statuses();
     // Running attempts change many times a second, and nothing shows them.
     let is_same = |a: &IntegrationStatus, b: &IntegrationStatus| {
         IntegrationStatus { n_running: 0, ..a.clone() } == IntegrationStatus { n_running: 0, ..b.clone() }
