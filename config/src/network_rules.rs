@@ -102,7 +102,7 @@ fn read(member: &str, value: &Value) -> Result<Networks, WrongNetworks> {
     texts.join(",").parse().map_err(|_| {
         let invalid = texts.iter().filter(|it| it.parse::<Networks>().is_err() || **it == "none");
         let invalid: Vec<String> = invalid.map(|it| (*it).to_owned()).collect();
-        let reason = "contains a text that is no network: use ADDRESS/PREFIX, loopback, private or any";
+        let reason = "contains an invalid network: ADDRESS/PREFIX, loopback, private or any is expected";
         wrong(reason.to_owned(), invalid)
     })
 }

@@ -145,7 +145,7 @@ impl Files {
         tempfile::tempfile_in(&self.root)
     }
 
-    /// Deletes a file. A file that does not exist is no error.
+    /// Deletes a file. A file that does not exist counts as deleted.
     pub fn remove(&self, folder: Folder, name: &str) -> io::Result<()> {
         match fs::remove_file(self.path(folder, name)?) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -205,7 +205,7 @@ impl LogoCache {
         }
         match ImageType::from_content(&bytes) {
             Some(_) => Ok(bytes.into()),
-            None => Err("it is no image".to_owned()),
+            None => Err("it is not an image".to_owned()),
         }
     }
 

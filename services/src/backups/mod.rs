@@ -127,7 +127,7 @@ pub struct StoredBackup {
     pub n_bytes: u64,
     /// Milliseconds since 1970.
     pub created_at: i64,
-    /// `None` if the file is no archive.
+    /// `None` if the file is not an archive.
     pub key_kind: Option<KeyKind>,
     pub program: Option<String>,
 }

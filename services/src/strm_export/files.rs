@@ -153,7 +153,7 @@ impl ExportFiles {
         }
         match self.folder.write(MANIFEST, text.as_bytes())? {
             true => Ok(()),
-            false => Err(io::Error::other("the manifest is no file")),
+            false => Err(io::Error::other("the manifest is not a file")),
         }
     }
 }
