@@ -77,7 +77,7 @@ web-build:
 
 # Saves the picture of the README from the demo.
 picture:
-    HEADWATER_PICTURE={{ justfile_directory() }}/docs/now.png cargo nextest run --profile all --test it now_shows_the_channels_of_the_demo
+    HEADWATER_PICTURE={{ justfile_directory() }}/docs/now.png cargo nextest run --profile night --test it now_shows_the_channels_of_the_demo
 
 # Builds the code documentation without warnings, private items included.
 doc:
