@@ -12,7 +12,7 @@ use server::reply::Refusal;
 
 use super::filters::{StreamFilters, index};
 use super::view::{blocking, read};
-use crate::rest::api::channels::channels::compile;
+use crate::rest::api::channels::pattern::compile;
 use crate::rest::api::channels::values::Untrimmed;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::filter::read_filter;

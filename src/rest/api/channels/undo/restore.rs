@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use server::reply::Refusal;
 use storage::{Record, Write};
 
-use super::UndoLog;
+use super::log::UndoLog;
 use crate::rest::api::channels::channels::numbers::{Changes, conflicts, put_each};
 use crate::rest::api::channels::streams::compare_whole_lists;
 
