@@ -11,8 +11,8 @@ use server::reply::Refusal;
 use services::guide::read_guide;
 use services::recording_forecast::Alternative;
 
-use super::may_see;
-use super::programme::ProgramId;
+use super::access::may_see;
+use super::program_id::ProgramId;
 use super::view::ForecastState;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::value::{Named, Time};

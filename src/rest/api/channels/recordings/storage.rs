@@ -10,7 +10,7 @@ use resource_derive::View;
 use serde::Serialize;
 use server::reply::Refusal;
 
-use super::dvr_settings;
+use super::access::dvr_settings;
 use crate::node::status;
 use crate::rest::frame::call::Call;
 
