@@ -13,10 +13,8 @@ use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 use services::recording_rules::remove_scheduled;
 
-use super::{
-    NOT_ALLOWED, apply_new, apply_now, blank, check, check_may_schedule, may_see, remove, text_test,
-};
-use crate::rest::api::channels::recordings::clamp_priority;
+use super::rules::{NOT_ALLOWED, apply_new, apply_now, blank, check, may_see, remove, text_test};
+use crate::rest::api::channels::recordings::{check_may_schedule, clamp_priority};
 use crate::rest::frame::access::STANDARD;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, WholeOrPages};

@@ -19,10 +19,9 @@ use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 use services::recording_rules::RuleScope;
 
-use super::{
-    NOT_ALLOWED, apply_new, apply_now, blank, check, check_may_schedule, draft_of, may_see, remove, text_test,
-};
-use crate::rest::api::channels::recordings::clamp_priority;
+use super::deleted::draft_of;
+use super::rules::{NOT_ALLOWED, apply_new, apply_now, blank, check, may_see, remove, text_test};
+use crate::rest::api::channels::recordings::{check_may_schedule, clamp_priority};
 use crate::rest::frame::access::STANDARD;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::view_from;
