@@ -20,12 +20,12 @@ use server::reply::Refusal;
 use storage::Write;
 use storage::records::link_key;
 
-use super::accounts::refresh_if_possible;
-use super::text::sentence;
+use super::built_in::{LOCKED, find_unlocked};
+use super::refresh::refresh_if_possible;
 use super::vod::{CategorySetting, change_category};
-use super::{LOCKED, find_unlocked};
 use crate::rest::api::channels::streams::blocking;
 use crate::rest::api::channels::values::ChannelNumberValue;
+use crate::rest::api::text::sentence;
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::field::{Field, Kind};
