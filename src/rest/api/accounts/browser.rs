@@ -18,7 +18,7 @@ use tracing::warn;
 use url::Url;
 
 use super::setup::is_on_this_machine;
-use super::users::PASSWORD_CHARS_MAX;
+use super::user_rules::PASSWORD_CHARS_MAX;
 use super::{logins, tokens};
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
