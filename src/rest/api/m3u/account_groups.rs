@@ -398,7 +398,7 @@ mod tests {
         let groups = rest.admin("GET", &account, Value::Null).await.body["channel_groups"].clone();
         assert_eq!(groups[0]["custom_properties"], json!({ "compact_numbering": true }));
 
-        let of = |more: Value| {
+        let settings_body = |more: Value| {
             let mut setting = json!({ "channel_group": group });
             setting.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
             json!({ "group_settings": [{ "channel_group": group, "enabled": true }, setting] })
@@ -424,7 +424,7 @@ mod tests {
                 "fixed, provider, next_available",
             ),
         ] {
-            let refused = rest.admin("PATCH", &path, of(more)).await;
+            let refused = rest.admin("PATCH", &path, settings_body(more)).await;
             let message = refused.body["group_settings"][0].as_str().unwrap_or_default().to_owned();
             assert!(refused.status == 400 && message.starts_with("Item 2: "), "{}", refused.text);
             assert!(message.contains(expected), "{message}");

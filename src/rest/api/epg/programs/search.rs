@@ -258,7 +258,7 @@ struct TextCondition<'a> {
 impl SearchQuery {
     /// Returns the condition for texts.
     fn text(&self) -> Result<Option<TextQuery>, Refusal> {
-        let of = |field, text, is_regex, is_whole, fields| TextCondition {
+        let condition = |field, text, is_regex, is_whole, fields| TextCondition {
             field,
             text,
             is_regex,
@@ -266,16 +266,16 @@ impl SearchQuery {
             fields,
         };
         let conditions = [
-            of("search", &self.search, None, None, &ALL_TEXTS[..]),
-            of("title", &self.title, self.title_regex, self.title_whole_words, &[GuideField::Title]),
-            of(
+            condition("search", &self.search, None, None, &ALL_TEXTS[..]),
+            condition("title", &self.title, self.title_regex, self.title_whole_words, &[GuideField::Title]),
+            condition(
                 "description",
                 &self.description,
                 self.description_regex,
                 self.description_whole_words,
                 &[GuideField::Description],
             ),
-            of("category", &self.category, None, None, &[GuideField::Category]),
+            condition("category", &self.category, None, None, &[GuideField::Category]),
         ];
         let (mut all, mut errors) = (Vec::new(), FieldErrors::default());
         for condition in conditions {
