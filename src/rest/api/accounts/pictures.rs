@@ -31,7 +31,7 @@ pub(super) fn routes() -> Vec<Route> {
     let upload = |route: Route| {
         route
             .with_upload(PICTURE_BYTES_MAX)
-            .refuses(StatusCode::BAD_REQUEST, "The file is no PNG, JPEG, GIF or WebP picture.")
+            .refuses(StatusCode::BAD_REQUEST, "The file is not a PNG, JPEG, GIF or WebP picture.")
     };
     vec![
         upload(Route::post(OWN, STREAMER, "Replaces the picture of the caller.", upload_own)),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_that_is_no_picture_or_too_large_is_refused_and_stored_nowhere() {
+    async fn a_file_other_than_a_picture_or_too_large_is_refused_and_stored_nowhere() {
         let rest = Rest::start().await;
         let svg = upload(&rest, OWN, STREAMER_USER, b"<svg onload=\"alert(1)\"/>").await;
         let message = "Upload a valid image. The file is not a PNG, JPEG, GIF or WebP picture.";

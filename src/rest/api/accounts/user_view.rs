@@ -84,7 +84,8 @@ pub(crate) struct UserView {
     avatar_config: Map<String, Value>,
     /// Custom data, merged key by key; `null` removes a key. `xc_password` is the password for player apps,
     /// `hide_adult_content` hides channels that are marked as adult, `allowed_networks` lists the networks from which the
-    /// user may use each surface (`UI`, `STREAMS`, `XC_API`, `M3U_EPG`, `TUNER`, `METRICS`); an empty list is no limit.
+    /// user may use each surface (`UI`, `STREAMS`, `XC_API`, `M3U_EPG`, `TUNER`, `METRICS`); an empty list means no
+    /// limit.
     #[field(edit)]
     custom_properties: Map<String, Value>,
     /// Visible to its owner only. A text sets the key: at least 32 characters, random. `null` and an empty text keep the

@@ -150,7 +150,7 @@ pub(crate) struct DeliveryLogView {
     timestamp: Time,
     /// The same, for clients that expect this name.
     created_at: Time,
-    /// The payload that was sent. A text that is no JSON object is the member `body`.
+    /// The payload that was sent. A text other than a JSON object is the member `body`.
     pub(super) request_payload: Map<String, Value>,
     /// The answer of a webhook: `status_code` and the beginning of the `body`.
     response_payload: Option<Map<String, Value>>,

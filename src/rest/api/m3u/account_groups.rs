@@ -56,7 +56,7 @@ pub(crate) struct AccountGroupView {
     pub(super) auto_sync_channel_end: Option<ChannelNumberValue>,
     /// Further settings. Visible to admins only.
     pub(super) custom_properties: Map<String, Value>,
-    /// Whether the latest playlist no longer names the group.
+    /// Whether the group is missing from the latest playlist.
     pub(super) is_stale: bool,
     /// When the playlist last named the group.
     pub(super) last_seen: Option<Time>,

@@ -34,7 +34,7 @@ pub(crate) struct LoginCheckView {
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::post(CHECK, ADMIN, "Checks the login of a profile at its panel.", check)
-            .refuses(StatusCode::BAD_REQUEST, "The account of the profile is no panel account."),
+            .refuses(StatusCode::BAD_REQUEST, "The account of the profile is of another type than XC."),
     ]
 }
 

@@ -93,7 +93,7 @@ pub(crate) struct M3URefreshView {
     /// Number of changed streams.
     #[field(example = "3")]
     streams_updated: u64,
-    /// Number of streams that are no longer in the playlist.
+    /// Number of streams that are missing from the new playlist.
     #[field(example = "1")]
     streams_gone: u64,
     /// Outcome of the refresh. `pending_confirmation`: many known streams are missing from the list, and nothing was

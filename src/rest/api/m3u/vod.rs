@@ -94,7 +94,7 @@ struct VodRefreshView {
     /// Number of changed ones.
     #[field(example = "3")]
     titles_updated: u64,
-    /// Number of those that are no longer listed.
+    /// Number of those that are missing from the new lists.
     #[field(example = "1")]
     titles_gone: u64,
     /// Outcome of the refresh. `pending_confirmation`: most known titles are missing from a list, and nothing was changed.

@@ -106,7 +106,7 @@ pub(super) fn routes() -> Vec<Route> {
             "Returns an address that plays a part of the past of a channel without further credentials.",
             create,
         )
-        .refuses(StatusCode::BAD_REQUEST, "The start is no time, or the channel has no archive.")
+        .refuses(StatusCode::BAD_REQUEST, "The start is invalid, or the channel has no archive.")
         .refuses(StatusCode::FORBIDDEN, "The user may not watch the past of channels.")
         .refuses(
             StatusCode::NOT_FOUND,

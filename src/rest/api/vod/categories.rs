@@ -279,7 +279,7 @@ async fn enable(call: Call, body: EnableCategories) -> Result<CategoriesEnabledV
     let message = match body.enabled {
         true => format!("Enabled {updated_count} categories. The next refresh imports their titles."),
         false => {
-            format!("Disabled {updated_count} categories. Their titles are no longer listed and played.")
+            format!("Disabled {updated_count} categories. Their titles are neither listed nor played.")
         }
     };
     Ok(CategoriesEnabledView { message, updated_count })

@@ -162,7 +162,7 @@ async fn a_new_channel_joins_the_requested_channel_profiles_or_as_each_of_them_d
     assert_eq!((refused.status, refused.body), (400, errors));
     assert_eq!(rest.models.channels.load().len(), n_before);
 
-    // The channels that are in it stay, and new ones are no longer added.
+    // The channels that are in it stay, and new ones stay outside.
     let before = channels(&rest, all).await;
     let changed = rest.admin("PATCH", &one(all), json!({ "add_new_channels": false })).await;
     assert_eq!((changed.status, &changed.body["channels"]), (200, &before));

@@ -67,8 +67,8 @@ impl NamedBy {
     }
 }
 
-/// Returns the logo with this address. Creates it if there is none, and notes it. Returns `None` for a text that is no web
-/// address, which playlists can contain.
+/// Returns the logo with this address. Creates it if there is none, and notes it. Returns `None` for other texts
+/// than web addresses, which playlists can contain.
 pub(in crate::rest::api::channels) fn logo_of_address(
     write: &mut Write<'_>,
     url: &str,

@@ -15,8 +15,7 @@ use crate::app::App;
 use crate::rest::api::channels::recordings::{channel_of, dvr_settings};
 use crate::rest::frame::call::Call;
 
-pub(super) const NOT_ALLOWED: &str =
-    "Users who are no admins make rules only if the settings allow recordings.";
+pub(super) const NOT_ALLOWED: &str = "Non-admins make rules only if the settings allow recordings.";
 
 /// Returns the test by which a rule is shown to the caller: admins find all, others their own while the settings let them
 /// schedule recordings.

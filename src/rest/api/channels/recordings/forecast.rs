@@ -24,7 +24,7 @@ pub(crate) struct RecordingForecastView {
     until: Time,
     /// Number of recordings that will have no connection.
     conflicts: usize,
-    /// Upcoming and running recordings by their start. Users who are no admins find their own.
+    /// Upcoming and running recordings by their start. Non-admins find their own.
     results: Vec<ForecastedRecordingView>,
 }
 

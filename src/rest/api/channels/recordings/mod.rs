@@ -117,7 +117,7 @@ const HLS_SEGMENTS: &str = "/api/channels/recordings/{id}/hls/recording.ts";
 const DELETE_UPCOMING: &str = "/api/channels/recordings/bulk-delete-upcoming/";
 
 pub(super) fn routes() -> Vec<Route> {
-    const NOT_ALLOWED: &str = "Users who are no admins schedule recordings only if the settings allow it.";
+    const NOT_ALLOWED: &str = "Non-admins schedule recordings only if the settings allow it.";
     const OVER: &str = "The recording is over, or has not begun.";
     let changes = [
         Route::post(LIST, STANDARD, "Creates a recording.", create),
@@ -170,7 +170,7 @@ pub(super) fn routes() -> Vec<Route> {
             "Returns the folder of recordings, its room, and who uses it.",
             storage::get,
         ),
-        Route::get(LIST, STANDARD, "Lists recordings. Users who are no admins find their own.", list),
+        Route::get(LIST, STANDARD, "Lists recordings. Non-admins find their own.", list),
         Route::get(ONE, STANDARD, "Returns a recording.", retrieve),
         Route::get(
             ARTWORK,

@@ -50,7 +50,7 @@ pub(crate) struct RecordingUserView {
     username: Option<String>,
     /// Size of the files.
     used_bytes: u64,
-    /// Size that they may have; 0 is no limit.
+    /// Size that they may have; 0 means no limit.
     quota_bytes: u64,
     /// Number of recordings with a file.
     recordings: usize,

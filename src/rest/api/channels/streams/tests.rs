@@ -311,7 +311,7 @@ async fn an_edit_of_a_stream_from_a_playlist_applies_until_it_is_removed() {
 }
 
 #[tokio::test]
-async fn sending_back_an_unchanged_stream_is_no_edit() {
+async fn sending_back_an_unchanged_stream_edits_nothing() {
     let rest = stage().await;
     let rule = StreamOverrides { name: Some("By rule".to_owned()), ..StreamOverrides::default() };
     rest.put([Stream { rule, ..stream(1, 2, "News One", Some("Nachrichten"), None) }]).await;

@@ -18,7 +18,7 @@ pub(crate) struct UndoHandleView {
     /// Path to send a POST to.
     #[field(example = "/api/channels/undo/7/")]
     url: String,
-    /// When the operation can no longer be undone.
+    /// When the possibility to undo the operation ends.
     expires_at: Time,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct UndoEntryView {
     username: String,
     /// When it was done.
     created_at: Time,
-    /// When it can no longer be undone.
+    /// When the possibility to undo it ends.
     expires_at: Time,
     /// Number of changed records.
     #[field(example = "2")]

@@ -30,7 +30,7 @@ pub(crate) struct SdLineupView {
     /// Where it is received.
     #[field(example = "Trenton")]
     location: String,
-    /// Whether the service no longer updates it.
+    /// Whether the service has stopped its updates.
     is_deleted: bool,
 }
 
