@@ -19,6 +19,9 @@ pub const COMSKIP_CONFIG: &str = "comskip.ini";
 /// Extension of a file that is being written. Files with this extension are left over from a crash.
 pub const UNFINISHED: &str = "part~";
 
+/// The path of the API below which the files of [`Folder::Avatars`] are served.
+pub const AVATARS_PATH: &str = "/api/accounts/avatars/";
+
 /// A folder of files of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Folder {

@@ -27,7 +27,7 @@ use domain::undo::UndoEntry;
 use domain::user::User;
 use parking_lot::Mutex;
 use server::reply::Refusal;
-use services::files::{COMSKIP_CONFIG, Files, Folder, UNFINISHED};
+use services::files::{AVATARS_PATH, COMSKIP_CONFIG, Files, Folder, UNFINISHED};
 use storage::guide::{GuideFiles, parse_file_name};
 use storage::{ChangeMessage, Changes, Models, Record, Table, View, create_folder};
 use tokio::sync::{RwLock, Semaphore};
@@ -41,7 +41,6 @@ use super::time_limits::{
 };
 use super::trust::NodeTrust;
 use crate::app::App;
-use crate::rest::api::accounts::avatar::PICTURES;
 
 /// Maximum number of files that are fetched at a time.
 const FETCHES_MAX: usize = 4;
@@ -254,7 +253,8 @@ impl SharedFiles {
         let undo = models.undo.load();
         named.extend(undo.iter().flat_map(|it| it.files.clone()).map(upload(Folder::Logos)));
         let users = models.users.load();
-        let pictures = users.iter().filter_map(|it| it.avatar.get("url")?.as_str()?.strip_prefix(PICTURES));
+        let pictures =
+            users.iter().filter_map(|it| it.avatar.get("url")?.as_str()?.strip_prefix(AVATARS_PATH));
         named.extend(pictures.map(str::to_owned).map(upload(Folder::Avatars)));
         named.insert(Shared::Upload(Folder::Comskip, COMSKIP_CONFIG.to_owned()));
         let plugins = models.plugins.load();

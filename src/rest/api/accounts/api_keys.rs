@@ -10,7 +10,7 @@ use resource_derive::{Body, View};
 use serde::Serialize;
 use server::reply::Refusal;
 
-use super::users::UserView;
+use super::user_view::UserView;
 use crate::rest::frame::access::STREAMER;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::{Created, Route};

@@ -6,9 +6,9 @@ use resource_derive::Body;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
 
-use super::users::{
-    CHARS_MAX, PASSWORD_CHARS_MAX, UserView, check_email, check_name, check_name_of, new_password,
-};
+use super::user_rules::{CHARS_MAX, PASSWORD_CHARS_MAX, check_email, check_name};
+use super::user_view::UserView;
+use super::users::{check_name_of, new_password};
 use super::{avatar, logins, passwords, properties};
 use crate::rest::frame::access::STREAMER;
 use crate::rest::frame::call::Call;

@@ -10,7 +10,7 @@ use domain::user::{CATCHUP_ENABLED, RECORDINGS_ENABLED, User};
 use serde_json::{Map, Value};
 use server::reply::Refusal;
 
-use super::users::PASSWORD_CHARS_MAX;
+use super::user_rules::PASSWORD_CHARS_MAX;
 use crate::rest::frame::call::Call;
 
 const FIELD: &str = "custom_properties";

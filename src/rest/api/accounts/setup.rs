@@ -15,7 +15,7 @@ use serde::Serialize;
 use server::reply::Refusal;
 
 use super::passwords;
-use super::users::{CHARS_MAX, PASSWORD_CHARS_MAX, check_email, check_name};
+use super::user_rules::{CHARS_MAX, PASSWORD_CHARS_MAX, check_email, check_name};
 use crate::rest::frame::access::Access;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;

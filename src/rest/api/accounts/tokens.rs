@@ -9,7 +9,7 @@ use server::reply::Refusal;
 use uuid::Uuid;
 
 use super::logins;
-use super::users::PASSWORD_CHARS_MAX;
+use super::user_rules::PASSWORD_CHARS_MAX;
 use crate::rest::frame::access::{Access, STREAMER};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;

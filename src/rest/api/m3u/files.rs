@@ -6,9 +6,10 @@ use http::StatusCode;
 use server::reply::Refusal;
 use services::files::Folder;
 
-use super::accounts::refresh_if_possible;
+use super::built_in::{LOCKED, find_unlocked};
+use super::logins;
+use super::refresh::refresh_if_possible;
 use super::view::M3UAccountView;
-use super::{LOCKED, find_unlocked, logins};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;

@@ -15,9 +15,11 @@ use server::reply::Refusal;
 use storage::Write;
 use storage::records::next_profile_id;
 
-use super::text::{Exact, sentence};
+use super::built_in::{LOCKED, find_unlocked};
+use super::logins;
+use super::text::Exact;
 use super::view::{AccountLookup, M3UAccountProfileEdit, M3UAccountProfileView, NewM3UAccountProfile};
-use super::{LOCKED, find_unlocked, logins};
+use crate::rest::api::text::sentence;
 use crate::rest::frame::access::{ADMIN, STANDARD};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::list::{Page, WholeOrPages};

@@ -10,8 +10,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use server::reply::Refusal;
 
+use super::records::{change, find, installed, key_of, shown};
+use super::refusals::{NO_PLUGIN, NOT_FOR_PLUGINS, refused};
 use super::runs::follow_record;
-use super::{NO_PLUGIN, NOT_FOR_PLUGINS, PluginView, change, find, installed, key_of, refused, shown};
+use super::view::PluginView;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::field::{Field, Kind};

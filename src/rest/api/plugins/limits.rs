@@ -8,9 +8,10 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
 
+use super::records::{change, find, installed, key_of, shown};
+use super::refusals::{NO_PLUGIN, NOT_FOR_PLUGINS};
 use super::runs::follow_record;
-use super::view::set_limits;
-use super::{NO_PLUGIN, NOT_FOR_PLUGINS, PluginView, change, find, installed, key_of, shown};
+use super::view::{PluginView, set_limits};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;

@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 
-use super::{NO_PLUGIN, change, find, key_of};
+use super::records::{change, find, key_of};
+use super::refusals::NO_PLUGIN;
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::route::Route;

@@ -12,7 +12,7 @@ use serde_json::json;
 use server::reply::Refusal;
 use uuid::Uuid;
 
-use super::{no_answer, not_live};
+use super::live::{no_answer, not_live};
 use crate::playing_control::{Controlled, Order, Outcome, Switched, control, live};
 use crate::rest::frame::access::ADMIN;
 use crate::rest::frame::call::Call;

@@ -168,7 +168,7 @@ pub(crate) struct PlayAddressView {
     container_extension: String,
     /// Length in seconds.
     duration_secs: Option<u32>,
-    /// When the address can no longer be opened.
+    /// When the address expires.
     expires_at: Time,
 }
 

@@ -275,7 +275,7 @@ pub(crate) struct EpisodeProviderView {
     stream_id: String,
     /// Extension of the file; empty if unknown.
     container_extension: String,
-    /// Whether the account no longer lists the episode.
+    /// Whether the episode is missing from the latest list of the account.
     is_stale: bool,
     /// Address at the provider; `null` for users other than admins.
     url: Option<String>,
@@ -318,7 +318,7 @@ pub(crate) struct RelationView {
     /// Why the relation belongs to its title.
     #[field(example = "same TMDB id 949")]
     match_reason: String,
-    /// Whether the account no longer lists it.
+    /// Whether it is missing from the latest list of the account.
     is_stale: bool,
     /// Whether it can play: its account is active and its category enabled.
     is_playable: bool,

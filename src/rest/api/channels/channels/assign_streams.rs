@@ -11,12 +11,12 @@ use server::reply::Refusal;
 use storage::Write;
 
 use super::adult::follow_marks;
-use super::bulk::{BulkResultView, item};
+use super::bulk::BulkResultView;
 use super::edit::{STREAMS_MAX, check_streams};
 use super::numbers::{Changes, put_all};
 use super::selection::{MANY, Selected, Selection};
 use crate::rest::api::channels::undo::{Author, UndoLog};
-use crate::rest::api::channels::values::no_such;
+use crate::rest::api::channels::values::{item, no_such};
 use crate::rest::frame::call::Call;
 use crate::rest::frame::field::{Field, Kind};
 use crate::rest::frame::input::Element;

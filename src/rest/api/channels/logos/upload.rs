@@ -13,7 +13,7 @@ use services::image_types::ImageType;
 use tracing::warn;
 use uuid::Uuid;
 
-use super::LogoView;
+use super::view::LogoView;
 use crate::node::files::share_upload;
 use crate::rest::frame::blocking::run_blocking;
 use crate::rest::frame::call::Call;

@@ -12,7 +12,7 @@ use serde::Serialize;
 use server::reply::Refusal;
 use storage::Write;
 
-use super::{add_channel, check_channels, check_count};
+use super::limits::{add_channel, check_channels, check_count};
 use crate::player::selection::visible_of;
 use crate::rest::frame::access::STANDARD;
 use crate::rest::frame::call::Call;

@@ -17,7 +17,7 @@ use serde::Serialize;
 use server::reply::Refusal;
 use storage::{Table, Write};
 
-use super::{check_channels, check_count};
+use super::limits::{check_channels, check_count};
 use crate::player::selection::{is_readable, visible_of};
 use crate::rest::frame::access::{STANDARD, STREAMER};
 use crate::rest::frame::call::Call;

@@ -10,7 +10,7 @@ use resource_derive::View;
 use serde::Serialize;
 use server::reply::Refusal;
 
-use super::dvr_settings;
+use super::access::dvr_settings;
 use crate::node::status;
 use crate::rest::frame::call::Call;
 
@@ -50,7 +50,7 @@ pub(crate) struct RecordingUserView {
     username: Option<String>,
     /// Size of the files.
     used_bytes: u64,
-    /// Size that they may have; 0 is no limit.
+    /// Size that they may have; 0 means no limit.
     quota_bytes: u64,
     /// Number of recordings with a file.
     recordings: usize,

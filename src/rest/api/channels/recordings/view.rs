@@ -15,8 +15,8 @@ use serde_json::{Map, Value, json};
 use server::reply::Refusal;
 use storage::Table;
 
-use super::after::{ArtworkView, ComskipState, ComskipView, CutView, RemuxView, artwork_address};
-use super::programme::ProgramId;
+use super::after_view::{ArtworkView, ComskipState, ComskipView, CutView, RemuxView, artwork_address};
+use super::program_id::ProgramId;
 use crate::node::recordings::ReachableFiles;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::{Lookup, Render, view_from};

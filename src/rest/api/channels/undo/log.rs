@@ -15,7 +15,7 @@ use domain::undo::{
 use server::reply::Refusal;
 use storage::Write;
 
-use super::UndoHandleView;
+use super::view::UndoHandleView;
 use crate::rest::frame::call::Call;
 
 /// The user who does an operation.

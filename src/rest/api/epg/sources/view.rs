@@ -18,7 +18,7 @@ use server::reply::Refusal;
 use storage::Table;
 
 use crate::app::App;
-use crate::rest::api::m3u::text::shown_url;
+use crate::rest::api::text::shown_url;
 use crate::rest::frame::call::Call;
 use crate::rest::frame::record::{Lookup, Render, WriteOnly, view_from};
 use crate::rest::frame::value::{Named, Time, choice};
