@@ -167,7 +167,7 @@ fn a_change_of_codecs_is_a_discontinuity_with_a_new_initialisation_segment() {
 
 /// The sound of a source may come before its pictures or behind them. What the last segment has of either belongs to the
 /// old tracks.
-fn a_source_that_ends_makes_one_discontinuity(after_pictures: impl Iterator<Item = usize> + Clone) {
+fn a_source_that_ends_makes_one_discontinuity(after_pictures: impl Iterator<Item = u64> + Clone) {
     /// Pictures or sound come so many pictures late.
     const DELAY: usize = 12;
     const SOUND: u16 = 0x101;
