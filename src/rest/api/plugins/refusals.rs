@@ -10,6 +10,7 @@ pub(super) const NO_PLUGIN: &str = "There is no plugin with this key.";
 pub(super) const NOT_FOR_PLUGINS: &str =
     "Plugins cannot install, enable, restart, delete or run plugins, nor set their limits.";
 
+/// Refuses a request that names a plugin which does not exist.
 pub(super) fn unknown() -> Refusal {
     failed(Refusal::not_found("Plugin not found"), "Plugin not found")
 }

@@ -81,6 +81,7 @@ pub(crate) fn pushed_past_stats(models: &Models, sessions: &[VodSessionInfo]) ->
     serde_json::to_value(sessions_view(models, sessions)).ok()
 }
 
+/// Returns the statistics of these sessions.
 pub(super) fn sessions_view(models: &Models, sessions: &[VodSessionInfo]) -> CatchupStatsView {
     let timeshift_sessions: Vec<_> = sessions.iter().map(|it| CatchupSessionView::new(models, it)).collect();
     let total_connections = timeshift_sessions.len();

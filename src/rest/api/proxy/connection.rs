@@ -75,6 +75,7 @@ pub(crate) struct VodProfileView {
     m3u_profile_id: ProfileId,
 }
 
+/// Returns the view of a player.
 pub(super) fn connection(models: &Models, session: &VodSessionInfo) -> VodConnectionView {
     VodConnectionView {
         client_id: session.id.to_string(),

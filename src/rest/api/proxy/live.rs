@@ -15,10 +15,12 @@ pub(super) async fn live(call: &Call) -> Result<(Target, ChannelStatus), Refusal
     found.ok_or_else(|| not_live(uuid))
 }
 
+/// Refuses a request for a channel that does not play.
 pub(super) fn not_live(uuid: Uuid) -> Refusal {
     Refusal::not_found(format!("Channel {uuid} is not playing."))
 }
 
+/// Refuses a request that a channel did not answer.
 pub(super) fn no_answer(error: AskError) -> Refusal {
     match error {
         AskError::Timeout => {

@@ -179,6 +179,7 @@ pub(crate) struct LiveClientView {
 }
 
 impl LiveChannelView {
+    /// Returns what is known of a channel, also if it does not answer.
     pub(super) fn new(models: &Models, overview: &ChannelOverview) -> Self {
         match &overview.status {
             Some(status) => Self::from_status(status.clone()),
@@ -186,6 +187,7 @@ impl LiveChannelView {
         }
     }
 
+    /// Returns the view of a channel that has answered.
     pub(super) fn from_status(status: ChannelStatus) -> Self {
         let client_count = status.n_clients();
         let clients: Vec<_> = status.clients.into_iter().map(client).collect();

@@ -78,6 +78,7 @@ pub(crate) struct WatchedMetadataView {
     episode_number: Option<u32>,
 }
 
+/// Returns the films and episodes of these sessions, each with its players.
 pub(super) fn sessions_view(models: &Models, sessions: &[VodSessionInfo]) -> Result<VodStatsView, Refusal> {
     let mut titles: Vec<WatchedTitleView> = Vec::new();
     let active: Vec<_> = sessions.iter().filter(|it| it.n_requests > 0 || it.has_slot).collect();

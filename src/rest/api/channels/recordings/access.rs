@@ -7,6 +7,7 @@ use server::reply::Refusal;
 
 use crate::rest::frame::call::Call;
 
+/// Returns the settings of recordings.
 pub(in crate::rest::api::channels) fn dvr_settings(call: &Call) -> DvrSettings {
     services::recording_rules::dvr_settings(&call.app.models)
 }
@@ -19,6 +20,7 @@ pub(super) fn may_see(call: &Call) -> Result<impl Fn(&Recording) -> bool + use<>
     Ok(move |it: &Recording| is_admin || (may_record && it.owner == Some(user)))
 }
 
+/// Refuses a caller who may not schedule recordings.
 pub(in crate::rest::api::channels) fn check_may_schedule(call: &Call) -> Result<(), Refusal> {
     match dvr_settings(call).permit(call.identity()?) {
         true => Ok(()),

@@ -22,6 +22,7 @@ pub(super) fn conflict(recording: &Recording) -> Refusal {
     Refusal::status(StatusCode::CONFLICT).with_detail(detail)
 }
 
+/// Checks the fields of a recording whose end is to come.
 pub(super) fn check(recording: &Recording, now: i64) -> Result<(), Refusal> {
     refuse_fields(recording.check(now).err().unwrap_or_default())
 }
@@ -79,6 +80,7 @@ pub(in crate::rest::api::channels) fn clamp_priority(priority: u32) -> u8 {
     u8::try_from(priority).unwrap_or(u8::MAX)
 }
 
+/// Returns a channel that the caller may see, or the message for one that does not exist.
 pub(in crate::rest::api::channels) fn channel_of(call: &Call, id: ChannelId) -> Result<Arc<Channel>, String> {
     let channel = call.app.models.channels.load().get(id.0).cloned();
     let is_listed = call.listed();
