@@ -94,10 +94,7 @@ impl ClusterConfig {
         }
         let is_address = |it: &&String| it.is_empty() || it.len() > 255 || it.contains(['/', '@', ' ']);
         if let Some(wrong) = self.addresses.iter().find(is_address) {
-            return Err((
-                "addresses",
-                format!("contains `{wrong}`; HOST or HOST:PORT is expected"),
-            ));
+            return Err(("addresses", format!("contains `{wrong}`; HOST or HOST:PORT is expected")));
         }
         for address in &self.monitors {
             check_monitor_address(address)

@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failure_is_remembered_and_a_file_that_is_no_image_is_one() {
+    async fn a_failure_is_remembered_and_a_file_other_than_an_image_is_one() {
         let folder = tempfile::tempdir().unwrap();
         let (url, n_requests) = server(b"<html>login</html>").await;
         let cache = cache(folder.path());
