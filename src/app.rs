@@ -244,7 +244,7 @@ impl App {
         class: NetworkClass,
         path: &str,
     ) -> Result<(), Refusal> {
-        match UserNetworks::of(user).limit(class) {
+        match UserNetworks::from_user(user).limit(class) {
             Some(networks) if !caller.is_in(networks) => {
                 Err(self.network_refusals.refuse(caller, class, path, NetworkDenial::User))
             }

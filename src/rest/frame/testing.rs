@@ -198,7 +198,7 @@ impl Rest {
             caller: {
                 let headers = HeaderMap::new();
                 let origin = self.origins.origin(peer.ip(), local.ip(), &headers);
-                Caller::of(Arc::new(Connection::new(1, peer)), origin, local, &headers)
+                Caller::new(Arc::new(Connection::new(1, peer)), origin, local, &headers)
             },
             headers: HeaderMap::new(),
             user: None,

@@ -104,7 +104,7 @@ pub(super) fn check_own_networks(
 ) -> Result<(), Refusal> {
     let mut user = (**call.user()?).clone();
     apply(&mut user)?;
-    match UserNetworks::of(&user).limit(NetworkClass::Ui) {
+    match UserNetworks::from_user(&user).limit(NetworkClass::Ui) {
         Some(networks) if !call.caller.is_in(networks) => Err(wrong(
             ALLOWED_NETWORKS,
             "Your present address is in none of these networks for the interface.",

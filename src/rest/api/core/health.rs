@@ -190,7 +190,7 @@ fn view(call: &Call, is_admin: bool, seen: SeenCounts) -> HealthView {
             is_writable: models.store.stop_reason().borrow().is_none(),
         }
     });
-    let disk = DiskSpace::of(&app.config.data_dir).filter(|_| is_admin);
+    let disk = DiskSpace::read(&app.config.data_dir).filter(|_| is_admin);
     HealthView {
         status: Named(status),
         version: env!("CARGO_PKG_VERSION"),

@@ -437,7 +437,7 @@ impl VodLookup {
         }
         all.extend(title.custom_properties.clone());
         let mut shown = self.properties(&all);
-        let properties = Properties::of_title(title, None);
+        let properties = Properties::from_title(title, None);
         let backdrops = properties.backdrops().into_iter().enumerate();
         let backdrops: Vec<Value> =
             backdrops.map(|(n, it)| backdrop_address(&self.origin, title, n, it).into()).collect();
