@@ -26,7 +26,7 @@ test-all: have-tools
     #!/usr/bin/env bash
     set -euo pipefail
     durations=""
-    for step in fmt lint deny web test-slow doc; do
+    for step in fmt lint deny web test-slow weight doc; do
         before=$SECONDS
         {{ just_executable() }} --justfile {{ justfile() }} "$step"
         durations+=$(printf '\n%6d s  %s' $((SECONDS - before)) "$step")
@@ -67,6 +67,10 @@ test-night part="1/1": have-tools
     cargo nextest run --workspace --locked --profile night --partition "count:{{ part }}"
     .ci/slowest night
 
+# Prints how much machine code the program has that `test-slow` built, and what is made most often; fails beyond .ci/weight.txt.
+weight:
+    .ci/weight
+
 # Checks and builds the web interface, and checks that web/dist is what the sources build.
 web: have-tools
     bash web/scripts/check.sh
@@ -77,7 +81,7 @@ web-build:
 
 # Saves the picture of the README from the demo.
 picture:
-    HEADWATER_PICTURE={{ justfile_directory() }}/docs/now.png cargo nextest run --profile all --test it now_shows_the_channels_of_the_demo
+    HEADWATER_PICTURE={{ justfile_directory() }}/docs/now.png cargo nextest run --profile night --test it now_shows_the_channels_of_the_demo
 
 # Builds the code documentation without warnings, private items included.
 doc:

@@ -91,7 +91,7 @@ pub(crate) fn conditions(app: &App) -> Vec<Condition> {
     found.extend(store_conditions(models));
     found.extend(backups.schedule_failure().map(backup_condition));
     found.extend(backups.is_restore_pending().then(restore_condition));
-    found.extend(DiskSpace::of(&config.data_dir).and_then(disk_condition));
+    found.extend(DiskSpace::read(&config.data_dir).and_then(disk_condition));
     found.extend(recordings_condition(&app.recorder.room()));
     found.extend(guide_conditions(models, &app.guides.files));
     let (refreshes, addresses) = (models.refreshes.load(), models.account_addresses.load());

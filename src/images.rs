@@ -85,7 +85,7 @@ pub(crate) struct Image {
 }
 
 impl Image {
-    /// Returns `None` if the file is no image.
+    /// Returns `None` if the file is not an image.
     pub(crate) fn new(bytes: Bytes, headers: &HeaderMap) -> Option<Self> {
         let image_type = ImageType::from_content(&bytes)?;
         let tag = entity_tag(&bytes);

@@ -70,7 +70,7 @@ async fn readiness(call: Call) -> Result<Content<PlainText>, Refusal> {
 async fn metrics(call: Call) -> Result<Content<OpenMetrics>, Refusal> {
     let store = call.app.models.store.clone();
     // Lists the files of the database.
-    let store = tokio::task::spawn_blocking(move || StoreReading::of(&store)).await;
+    let store = tokio::task::spawn_blocking(move || StoreReading::from_store(&store)).await;
     let store = store.map_err(|_| Refusal::fault("read the size of the store"))?;
     let reading = metrics::Reading {
         counts: call.app.counts(),

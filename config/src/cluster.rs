@@ -94,10 +94,7 @@ impl ClusterConfig {
         }
         let is_address = |it: &&String| it.is_empty() || it.len() > 255 || it.contains(['/', '@', ' ']);
         if let Some(wrong) = self.addresses.iter().find(is_address) {
-            return Err((
-                "addresses",
-                format!("contains `{wrong}`, which is no host with or without a port"),
-            ));
+            return Err(("addresses", format!("contains `{wrong}`; HOST or HOST:PORT is expected")));
         }
         for address in &self.monitors {
             check_monitor_address(address)
@@ -153,7 +150,7 @@ impl ClusterConfig {
     /// Returns how to reach the servers. Reads the files of the login.
     ///
     /// # Errors
-    /// If a file cannot be read or is no login. Without its contents.
+    /// If a file cannot be read or contains something else. Without its contents.
     pub fn nats(&self) -> Result<NatsOptions, String> {
         let read =
             |path: &Path| fs::read_to_string(path).map_err(|it| format!("read {}: {it}", path.display()));

@@ -41,7 +41,7 @@ impl Integrations {
     pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
         let no_folder = |it: &&PathBuf| !it.is_absolute() || it.parent().is_none();
         if let Some(path) = self.script_dirs.iter().find(no_folder) {
-            let reason = format!("contains `{}`, which is no absolute path of a folder", path.display());
+            let reason = format!("contains `{}`; the absolute path of a folder is expected", path.display());
             return Err(("script_dirs", reason));
         }
         for (key, is_zero) in [

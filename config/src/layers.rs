@@ -301,7 +301,7 @@ pub fn by_table<T>(keys: impl IntoIterator<Item = (String, T)>) -> BTreeMap<Stri
     tables
 }
 
-/// Returns every value that is no table, by its key as `table.key`.
+/// Returns every value except tables, by its key as `table.key`.
 fn leaves(value: &Json) -> BTreeMap<String, Json> {
     fn collect(prefix: &str, value: &Json, keys: &mut BTreeMap<String, Json>) {
         match value {

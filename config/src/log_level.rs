@@ -13,7 +13,7 @@ pub fn wrong_level(level: &str) -> Option<String> {
 
 /// Returns the problem with a configured level, if any. The text continues a sentence after the name of the setting.
 ///
-/// The library takes a word that is no level for the name of a crate, and would log nothing else: `warning` would
+/// The library takes any other word for the name of a crate, and would log nothing else: `warning` would
 /// silence errors.
 pub(crate) fn wrong_configured_level(level: &str) -> Option<String> {
     const LEVELS: &str = "off, error, warn, info, debug or trace";

@@ -74,7 +74,7 @@ impl NetworkClass {
 
     /// Returns the class of a route by its path, with parameters in braces. `None` is the health check, which every
     /// network may use.
-    pub fn of(path: &str) -> Option<Self> {
+    pub fn from_path(path: &str) -> Option<Self> {
         let mut segments = path.trim_matches('/').split('/');
         Some(match segments.next().unwrap_or_default() {
             "healthz" | "readyz" => return None,
@@ -138,7 +138,7 @@ pub const ALLOWED_NETWORKS: &str = "allowed_networks";
 
 impl UserNetworks {
     /// Reads the property of a user. Networks that cannot be read contain nobody: an earlier version did not check them.
-    pub fn of(user: &User) -> Self {
+    pub fn from_user(user: &User) -> Self {
         let Some(value) = user.custom_properties.get(ALLOWED_NETWORKS) else { return Self::default() };
         Self::read(value).unwrap_or_else(|_| {
             let members = value.as_object().cloned().unwrap_or_default();
@@ -284,7 +284,7 @@ mod tests {
             ("/readyz", None),
             ("/something/new", Some(NetworkClass::Ui)),
         ] {
-            assert_eq!(NetworkClass::of(path), expected, "{path}");
+            assert_eq!(NetworkClass::from_path(path), expected, "{path}");
         }
     }
 
@@ -309,7 +309,7 @@ mod tests {
         let mut user = User::new(UserId(1), "a", UserLevel::Streamer, 0);
         let mut limits = |value: Value| {
             user.custom_properties.insert(ALLOWED_NETWORKS.to_owned(), value);
-            let networks = UserNetworks::of(&user);
+            let networks = UserNetworks::from_user(&user);
             NetworkClass::ALL.map(|it| networks.limit(it).map_or("-".to_owned(), Networks::to_string))
         };
         let value = json!({ "UI": ["10.0.0.0/8", "private"], "streams": "10.0.0.1, ::1", "M3U_EPG": [] });

@@ -59,7 +59,7 @@ impl NetworkRules {
             return Ok(());
         }
         let before = self.config.network_access.clone();
-        let networks = of_class(&mut self.config.network_access, class);
+        let networks = class_networks(&mut self.config.network_access, class);
         match value {
             Value::Object(members) => {
                 for (part, value) in members {
@@ -102,7 +102,7 @@ fn read(member: &str, value: &Value) -> Result<Networks, WrongNetworks> {
     texts.join(",").parse().map_err(|_| {
         let invalid = texts.iter().filter(|it| it.parse::<Networks>().is_err() || **it == "none");
         let invalid: Vec<String> = invalid.map(|it| (*it).to_owned()).collect();
-        let reason = "contains a text that is no network: use ADDRESS/PREFIX, loopback, private or any";
+        let reason = "contains an invalid network: ADDRESS/PREFIX, loopback, private or any is expected";
         wrong(reason.to_owned(), invalid)
     })
 }
@@ -120,7 +120,7 @@ fn class_of(name: &str) -> Option<NetworkClass> {
     foreign.or_else(|| NetworkClass::ALL.into_iter().find(|it| it.key() == name))
 }
 
-fn of_class(access: &mut NetworkAccess, class: NetworkClass) -> &mut super::ClassNetworks {
+fn class_networks(access: &mut NetworkAccess, class: NetworkClass) -> &mut super::ClassNetworks {
     match class {
         NetworkClass::Ui => &mut access.ui,
         NetworkClass::Streams => &mut access.streams,

@@ -76,7 +76,7 @@ impl Programs {
             ("hidden_paths", &self.hidden_paths, true),
         ] {
             if let Some(path) = paths.iter().find(|it| !it.is_absolute()) {
-                return Err((key, format!("contains `{}`, which is no absolute path", path.display())));
+                return Err((key, format!("contains `{}`; an absolute path is expected", path.display())));
             }
             if let Some(path) = paths.iter().find(|it| !is_hiding && hidden.contains(it)) {
                 return Err((

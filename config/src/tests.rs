@@ -346,7 +346,7 @@ fn settings_of_programs_come_from_every_source_and_name_no_hidden_path() {
             "comskip = 'bin/comskip'",
             "programs.comskip is `bin/comskip`, which is neither a name nor an absolute path",
         ),
-        ("hidden_paths = ['etc']", "programs.hidden_paths contains `etc`, which is no absolute path"),
+        ("hidden_paths = ['etc']", "programs.hidden_paths contains `etc`; an absolute path is expected"),
         (
             "readable_paths = ['/data/']",
             "programs.readable_paths contains `/data/`, which stays hidden from programs",

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_no_address_of_a_proxy_is_refused() {
+    fn a_text_other_than_the_address_of_a_proxy_is_refused() {
         use ProxyAddressError::*;
         let long = "x".repeat(256);
         for (text, expected) in [

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_of_change_alone_is_no_change() {
+    fn a_time_of_change_alone_is_not_a_change() {
         assert_eq!(UndoChange::from_channel(&channel(), &Channel { updated_at: 9, ..channel() }), None);
     }
 }

@@ -139,7 +139,7 @@ fuzz_target!(|input: Input<'_>| {
             let path = GENUINE.folder.path().join("hostile");
             let mut file = File::create(&path).expect("a file");
             let written = storage::fuzzing::write_members(manifest, &members, &GENUINE.secret, &mut file);
-            // Some names are no names of members.
+            // Some names are invalid for members.
             if written.is_err() {
                 return;
             }

@@ -139,7 +139,7 @@ fuzz_target!(|case: Case<'_>| {
     // Nobody is local through an address that may hide clients.
     if is_local {
         assert!(List::Home.contains(origin.address()) && !hides(origin.address()));
-        assert_eq!(is_trusted, is_forwarded, "a proxy itself is no client, and only a proxy names one");
+        assert_eq!(is_trusted, is_forwarded, "a proxy itself is not a client, and only a proxy names one");
     }
     // Without headers and trust, the peer alone decides.
     if !is_forwarded && !is_trusted {

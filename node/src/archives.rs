@@ -35,7 +35,7 @@ pub(super) struct NodeArchives {
 pub(super) fn answer(context: &NodeContext, query: Option<&str>) -> NodeArchives {
     let archives = context.archives.load(&context.models);
     let is_known = query.and_then(|it| it.parse().ok()) == Some(archives.version());
-    let hours = (!is_known).then(|| archives.of_providers().collect());
+    let hours = (!is_known).then(|| archives.provider_hours().collect());
     NodeArchives { version: archives.version(), hours }
 }
 

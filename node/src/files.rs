@@ -26,7 +26,7 @@ use domain::plugin::Plugin;
 use domain::undo::UndoEntry;
 use domain::user::User;
 use parking_lot::Mutex;
-use services::files::{COMSKIP_CONFIG, Files, Folder, PICTURES, UNFINISHED};
+use services::files::{AVATARS_PATH, COMSKIP_CONFIG, Files, Folder, UNFINISHED};
 use storage::guide::{GuideFiles, parse_file_name};
 use storage::{ChangeMessage, Changes, Models, Record, Table, View, create_folder};
 use tokio::sync::{RwLock, Semaphore};
@@ -215,7 +215,8 @@ impl SharedFiles {
         let undo = models.undo.load();
         named.extend(undo.iter().flat_map(|it| it.files.clone()).map(upload(Folder::Logos)));
         let users = models.users.load();
-        let pictures = users.iter().filter_map(|it| it.avatar.get("url")?.as_str()?.strip_prefix(PICTURES));
+        let pictures =
+            users.iter().filter_map(|it| it.avatar.get("url")?.as_str()?.strip_prefix(AVATARS_PATH));
         named.extend(pictures.map(str::to_owned).map(upload(Folder::Avatars)));
         named.insert(Shared::Upload(Folder::Comskip, COMSKIP_CONFIG.to_owned()));
         let plugins = models.plugins.load();

@@ -191,8 +191,9 @@ impl Rejoining {
     /// Restores a verified snapshot, to be used from the next start. Returns its position.
     async fn build(&self, path: PathBuf) -> Result<u64, String> {
         let (keys, folder) = (self.trust.data_keys(), self.folder.clone());
-        let building =
-            spawn_blocking(move || PendingRestore::of(&folder).prepare_snapshot(&path, &keys, &folder.key()));
+        let building = spawn_blocking(move || {
+            PendingRestore::new(&folder).prepare_snapshot(&path, &keys, &folder.key())
+        });
         let position = building.await.map_err(|it| it.to_string())?.map_err(|it| it.to_string())?;
         Ok(position.sequence)
     }

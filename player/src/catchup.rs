@@ -81,7 +81,7 @@ const NOT_ALLOWED: &str = "The user may not watch the past of channels.";
 /// Declares the refusals of a part of the past.
 pub(super) fn declared(route: Route) -> Route {
     route
-        .refuses(StatusCode::BAD_REQUEST, "The start is no time, or the channel has no archive.")
+        .refuses(StatusCode::BAD_REQUEST, "The start is invalid, or the channel has no archive.")
         .refuses(StatusCode::NOT_FOUND, "The channel does not exist, or its archive does not have this part.")
 }
 

@@ -255,7 +255,7 @@ impl GuideWriter {
                     write_end(out);
                     return false;
                 };
-                *current = self.guides.of_channel(&channel).map(|it| {
+                *current = self.guides.channel_guide(&channel).map(|it| {
                     let from = self.window.from(self.archives.hours(channel.id));
                     let parts = it.parts(from, self.window.until);
                     (self.selection.guide_id(&channel), parts)

@@ -71,11 +71,11 @@ impl OutputOptions {
     }
 
     pub(super) fn has_cached_logos(&self) -> bool {
-        !self.cachedlogos.as_deref().is_some_and(is_no)
+        !self.cachedlogos.as_deref().is_some_and(means_no)
     }
 
     pub(super) fn is_direct(&self) -> bool {
-        self.direct.as_deref().is_some_and(is_yes)
+        self.direct.as_deref().is_some_and(means_yes)
     }
 
     /// Returns the kinds of titles that a playlist contains besides channels.
@@ -83,7 +83,7 @@ impl OutputOptions {
         match self.vod.as_deref() {
             Some("movies" | "movie" | "films") => &[TitleKind::Movie],
             Some("series") => &[TitleKind::Series],
-            Some(text) if text == "all" || is_yes(text) => &TitleKind::ALL,
+            Some(text) if text == "all" || means_yes(text) => &TitleKind::ALL,
             _ => &[],
         }
     }
@@ -143,10 +143,10 @@ impl OutputOptions {
     }
 }
 
-fn is_yes(text: &str) -> bool {
+fn means_yes(text: &str) -> bool {
     ["1", "true", "yes", "on"].iter().any(|it| it.eq_ignore_ascii_case(text))
 }
 
-fn is_no(text: &str) -> bool {
+fn means_no(text: &str) -> bool {
     ["0", "false", "no", "off"].iter().any(|it| it.eq_ignore_ascii_case(text))
 }

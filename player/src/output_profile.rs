@@ -248,7 +248,7 @@ const SOUND_PARAMETERS: &str = "-nostdin -loglevel error -probesize 1000000 -ana
                                 -i {streamUrl} -map 0:v:0? -map 0:a:0? -c:v copy -c:a aac -b:a 160k -ac 2 -f mpegts \
                                 -muxdelay 0 -flush_packets 1 pipe:1";
 
-/// Returns the built-in profile that converts the sound for browsers. It is no record, so no admin can break it; all
+/// Returns the profile that converts the sound for browsers. It is built in, so that no admin can break it; all
 /// viewers of a channel share its program.
 pub(super) fn sound_for_browsers(target: Target) -> Result<Arc<Rendition>, Refusal> {
     let unavailable = |text: &str| Refusal::unavailable(text).with_tuner_error(TunerError::TuneFailed);

@@ -126,14 +126,14 @@ fn writer(
         };
         let url = match &plans {
             Some(plans) => provider_url(&**plans, channel),
-            None => Some(selection.addresses.of(channel)),
+            None => Some(selection.addresses.channel(channel)),
         };
         if let Some(url) = url {
             let group = channel.group.and_then(|it| groups.get(it.0)).map(|it| it.name.as_str());
             let logo = selection.logo(&logos, channel);
             // The addresses of providers are not ours to ask for the past.
             let archive_days = if plans.is_some() { 0 } else { archives.days(channel.id) };
-            let past = (archive_days > 0).then(|| selection.addresses.of_past(channel));
+            let past = (archive_days > 0).then(|| selection.addresses.past(channel));
             let line = OutputEntry {
                 name: &channel.name,
                 url: &url,

@@ -94,7 +94,7 @@ impl TitleEntries {
         let name = with_year(film);
         let logo = film.logo().map(|_| image_address(origin, film)).unwrap_or_default();
         let group = self.categories.get(first.category.0).map(|it| it.name.as_str()).unwrap_or_default();
-        write(out, is_plain, &name, &addresses.of_film(film, &first.extension), &logo, group);
+        write(out, is_plain, &name, &addresses.film(film, &first.extension), &logo, group);
     }
 
     fn write_series(
@@ -120,7 +120,7 @@ impl TitleEntries {
             let logo = picture.map(|it| episode_image_address(origin, episode, it));
             let group = self.categories.get(relation.category.0);
             let group = group.map(|it| it.name.as_str()).unwrap_or_default();
-            let url = addresses.of_episode(episode, &offer.extension);
+            let url = addresses.episode(episode, &offer.extension);
             write(out, is_plain, &name, &url, logo.as_deref().unwrap_or(&cover), group);
         }
     }

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_refresh_is_not_taken_from_another_node() {
+    fn only_refreshes_are_taken_from_another_node() {
         let mut known = RefreshesElsewhere::default();
         let rows = vec![row("notices", 1, "x", 0), json!({ "type": "epg_refresh", "source": "x" }), json!(7)];
         assert_eq!(known.changes(rows), Vec::<Value>::new());

@@ -62,7 +62,7 @@ impl NetworkAccess {
         class: NetworkClass,
         path: &str,
     ) -> Result<(), Refusal> {
-        match UserNetworks::of(user).limit(class) {
+        match UserNetworks::from_user(user).limit(class) {
             Some(networks) if !caller.is_in(networks) => {
                 Err(self.refusals.refuse(caller, class, path, NetworkDenial::User))
             }

@@ -91,7 +91,7 @@ fn own_connection(app: &App, caller: &PluginCaller) -> Result<Caller, Refusal> {
     let headers =
         HeaderMap::from_iter([(HOST, header(local.to_string())?), (USER_AGENT, header(name(caller))?)]);
     let origin = Origin::direct(IpAddr::from(Ipv4Addr::LOCALHOST));
-    Ok(Caller::of(Arc::new(Connection::new(0, local)), origin, local, &headers))
+    Ok(Caller::new(Arc::new(Connection::new(0, local)), origin, local, &headers))
 }
 
 /// Returns the name of a plugin as the author of changes. No user can have it, because of the colon.

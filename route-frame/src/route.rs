@@ -167,7 +167,7 @@ impl Route {
             method,
             path,
             access,
-            network_class: NetworkClass::of(path),
+            network_class: NetworkClass::from_path(path),
             summary,
             inputs,
             status,

@@ -30,7 +30,7 @@ pub struct BaseUrl {
 
 impl BaseUrl {
     /// Reads the headers of a request. `local` is the authority for requests without a valid one.
-    pub(super) fn of(headers: &HeaderMap, is_by_trusted_proxy: bool, local: &str) -> Self {
+    pub(super) fn new(headers: &HeaderMap, is_by_trusted_proxy: bool, local: &str) -> Self {
         let forwarded = |name: &HeaderName| {
             let value = headers.get(name).filter(|_| is_by_trusted_proxy)?.to_str().ok()?;
             Some(value.split(',').next().unwrap_or_default().trim())
@@ -116,7 +116,7 @@ mod tests {
             (HeaderName::from_static(name), HeaderValue::from_static(value))
         };
         let headers = lines.iter().map(line).collect();
-        BaseUrl::of(&headers, is_by_trusted_proxy, "192.0.2.1:9191").to_string()
+        BaseUrl::new(&headers, is_by_trusted_proxy, "192.0.2.1:9191").to_string()
     }
 
     const HOST_LINE: (&str, &str) = ("host", "tv.example:9191");

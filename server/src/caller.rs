@@ -40,12 +40,12 @@ pub struct Caller {
 
 impl Caller {
     /// Creates the caller of a request with these headers, which arrived at the address `local`.
-    pub fn of(connection: Arc<Connection>, origin: Origin, local: SocketAddr, headers: &HeaderMap) -> Self {
+    pub fn new(connection: Arc<Connection>, origin: Origin, local: SocketAddr, headers: &HeaderMap) -> Self {
         Caller {
             connection,
             origin,
             agent: headers.get(USER_AGENT).map(|it| agent(it.as_bytes())).unwrap_or_default(),
-            base_url: BaseUrl::of(headers, origin.is_by_trusted_proxy(), &authority(local)),
+            base_url: BaseUrl::new(headers, origin.is_by_trusted_proxy(), &authority(local)),
             passed_by: None,
         }
     }
@@ -70,7 +70,7 @@ pub fn caller() -> impl Filter<Extract = (Caller,), Error = warp::Rejection> + C
         .and(warp::ext::optional::<PassedBy>())
         .map(|connection, LocalAddr(local), origin, headers: HeaderMap, passed_by| Caller {
             passed_by,
-            ..Caller::of(connection, origin, local, &headers)
+            ..Caller::new(connection, origin, local, &headers)
         })
 }
 

@@ -52,7 +52,7 @@ pub fn bind_on(listen: Listen, packets: &Handle) -> Result<(TcpListener, SocketA
 pub fn bind(listen: Listen) -> Result<std::net::TcpListener, ListenError> {
     let address = listen.address();
     let bound = match bind_to(address) {
-        Err(error) if listen.is_everywhere() && is_no_ipv6(&error) => {
+        Err(error) if listen.is_everywhere() && lacks_ipv6(&error) => {
             bind_to(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), address.port()))
         }
         bound => bound,
@@ -75,7 +75,7 @@ fn bind_to(address: SocketAddr) -> io::Result<std::net::TcpListener> {
 
 /// Returns true if the kernel has no IPv6 or no IPv6 address. (The error "address family not supported" is 97 on Linux
 /// and has no `ErrorKind` in the standard library.)
-fn is_no_ipv6(error: &io::Error) -> bool {
+fn lacks_ipv6(error: &io::Error) -> bool {
     const EAFNOSUPPORT: i32 = 97;
     error.raw_os_error() == Some(EAFNOSUPPORT) || error.kind() == io::ErrorKind::AddrNotAvailable
 }

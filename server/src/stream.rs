@@ -150,7 +150,7 @@ impl StreamSender {
         let outcome = poll_fn(|cx| {
             let alarm = match &mut alarm {
                 Some(it) if it.task.will_wake(cx.waker()) => it,
-                other => other.insert(Alarm::of(cx.waker())),
+                other => other.insert(Alarm::new(cx.waker())),
             };
             if alarm.is_raised.swap(false, Ordering::Acquire) {
                 let waker = Waker::from(Arc::clone(alarm));
@@ -265,7 +265,7 @@ struct Alarm {
 
 impl Alarm {
     /// Creates an alarm that is raised, so that the task looks at both causes once.
-    fn of(task: &Waker) -> Arc<Self> {
+    fn new(task: &Waker) -> Arc<Self> {
         Arc::new(Alarm { is_raised: AtomicBool::new(true), task: task.clone() })
     }
 }

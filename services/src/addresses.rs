@@ -67,7 +67,7 @@ impl StreamAddresses {
     }
 
     /// Returns the address of a film.
-    pub fn of_film(&self, film: &Title, extension: &str) -> String {
+    pub fn film(&self, film: &Title, extension: &str) -> String {
         match &self.place {
             Place::Open { origin } => format!("{origin}/proxy/vod/movie/{}", film.uuid),
             Place::WithLogin { titles, .. } => titles.film(film.id.number(), extension),
@@ -75,7 +75,7 @@ impl StreamAddresses {
     }
 
     /// Returns the address of an episode.
-    pub fn of_episode(&self, episode: &Episode, extension: &str) -> String {
+    pub fn episode(&self, episode: &Episode, extension: &str) -> String {
         match &self.place {
             Place::Open { origin } => format!("{origin}/proxy/vod/episode/{}", episode.uuid),
             Place::WithLogin { titles, .. } => titles.episode(episode.id.0, extension),
@@ -83,7 +83,7 @@ impl StreamAddresses {
     }
 
     /// Returns the address of a recording.
-    pub fn of_recording(&self, id: RecordingId, extension: &str) -> String {
+    pub fn recording(&self, id: RecordingId, extension: &str) -> String {
         match &self.place {
             Place::Open { origin } => format!("{origin}/proxy/vod/recording/{}", id.uuid()),
             Place::WithLogin { titles, .. } => titles.film(id.player_number().unwrap_or(0), extension),
@@ -92,7 +92,7 @@ impl StreamAddresses {
 
     /// Returns the template of the addresses of the past of a channel. The placeholders are those that all player apps
     /// replace, and in UTC; parts of a date would be in the zone of the player.
-    pub fn of_past(&self, channel: &Channel) -> String {
+    pub fn past(&self, channel: &Channel) -> String {
         format!("{}?utc={{utc}}&lutc={{lutc}}&duration={{duration}}", self.live(channel))
     }
 
@@ -103,7 +103,8 @@ impl StreamAddresses {
         }
     }
 
-    pub fn of(&self, channel: &Channel) -> String {
+    /// Returns the address of a channel, with the format and the output profile.
+    pub fn channel(&self, channel: &Channel) -> String {
         let mut address = self.live(channel);
         let mut parameters = Vec::new();
         match (&self.place, self.format) {
@@ -143,15 +144,15 @@ impl TitleAddresses {
 
     /// Returns the address of a film, or of one version of it, by the number that apps use.
     pub(crate) fn film(&self, number: u32, extension: &str) -> String {
-        self.of("movie", number, extension)
+        self.address("movie", number, extension)
     }
 
     /// Returns the address of an episode.
     pub(crate) fn episode(&self, number: u32, extension: &str) -> String {
-        self.of("series", number, extension)
+        self.address("series", number, extension)
     }
 
-    fn of(&self, kind: &str, number: u32, extension: &str) -> String {
+    fn address(&self, kind: &str, number: u32, extension: &str) -> String {
         let dot = if extension.is_empty() { "" } else { "." };
         format!("{}/{kind}/{}/{number}{dot}{extension}", self.origin, self.login)
     }
@@ -257,18 +258,18 @@ mod tests {
         let channel = Channel::new(ChannelId(7), Uuid::from_u128(7), "One", 0);
         let addresses =
             StreamAddresses::with_login("https://tv.example/base", &user, &Secret::new("a/b c_d"));
-        assert_eq!(addresses.of(&channel), "https://tv.example/base/live/anna%40home/a%2Fb%20c_d/7");
+        assert_eq!(addresses.channel(&channel), "https://tv.example/base/live/anna%40home/a%2Fb%20c_d/7");
         let film = Title::new(TitleId::movie(5).unwrap(), Uuid::from_u128(5), 0);
         assert_eq!(
-            addresses.of_film(&film, "mkv"),
+            addresses.film(&film, "mkv"),
             "https://tv.example/base/movie/anna%40home/a%2Fb%20c_d/5.mkv"
         );
         let open = StreamAddresses::open("http://h:9191");
-        assert_eq!(open.of_film(&film, "mkv"), format!("http://h:9191/proxy/vod/movie/{}", film.uuid));
-        assert_eq!(open.of(&channel), format!("http://h:9191/proxy/ts/stream/{}", channel.uuid));
+        assert_eq!(open.film(&film, "mkv"), format!("http://h:9191/proxy/vod/movie/{}", film.uuid));
+        assert_eq!(open.channel(&channel), format!("http://h:9191/proxy/ts/stream/{}", channel.uuid));
         let small = open.with_output_profile(Some(2));
         let address = format!("http://h:9191/proxy/ts/stream/{}?output_profile=2", channel.uuid);
-        assert_eq!(small.of(&channel), address);
+        assert_eq!(small.channel(&channel), address);
         let live = "https://tv.example/base/live/anna%40home/a%2Fb%20c_d/7";
         let stream = format!("http://h:9191/proxy/ts/stream/{}", channel.uuid);
         for (format, of_user, open) in [
@@ -282,8 +283,11 @@ mod tests {
         ] {
             let with_login =
                 StreamAddresses::with_login("https://tv.example/base", &user, &Secret::new("a/b c_d"));
-            assert_eq!(with_login.with_format(Some(format)).of(&channel), of_user);
-            assert_eq!(StreamAddresses::open("http://h:9191").with_format(Some(format)).of(&channel), open);
+            assert_eq!(with_login.with_format(Some(format)).channel(&channel), of_user);
+            assert_eq!(
+                StreamAddresses::open("http://h:9191").with_format(Some(format)).channel(&channel),
+                open
+            );
         }
     }
 

@@ -63,7 +63,7 @@ impl ChannelArchives {
     }
 
     /// Returns the channels of whose past a provider has something, with its hours.
-    pub fn of_providers(&self) -> impl Iterator<Item = (ChannelId, u32)> {
+    pub fn provider_hours(&self) -> impl Iterator<Item = (ChannelId, u32)> {
         self.depths.iter().map(|it| (*it.0, it.1.of_provider)).filter(|it| it.1 > 0)
     }
 
@@ -74,7 +74,7 @@ impl ChannelArchives {
 
     /// Returns the largest depth of the archives that the streams of each channel have at active accounts, and what the
     /// gateway keeps itself. An edge node has no streams, but what full nodes have told.
-    fn of(
+    fn new(
         channels: &Table<Channel>,
         streams: &StreamSnapshot,
         accounts: &Table<Account>,
@@ -149,7 +149,7 @@ impl ArchiveCache {
         {
             return Arc::clone(&kept.archives);
         }
-        let archives = ChannelArchives::of(&channels, &streams, &accounts, &settings, &of_full_nodes);
+        let archives = ChannelArchives::new(&channels, &streams, &accounts, &settings, &of_full_nodes);
         let before = kept.as_ref().map(|it| &it.archives).filter(|it| it.depths == archives.depths);
         let archives = before.map_or_else(|| Arc::new(archives), Arc::clone);
         let of_cache = Arc::clone(&archives);

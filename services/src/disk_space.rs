@@ -16,7 +16,7 @@ pub struct DiskSpace {
 
 impl DiskSpace {
     /// Returns the room on the file system of a folder, or `None` if the system does not say. Blocks.
-    pub fn of(folder: &Path) -> Option<Self> {
+    pub fn read(folder: &Path) -> Option<Self> {
         let found = statvfs(folder).ok()?;
         let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
         Some(DiskSpace { available: bytes(found.f_bavail), total: bytes(found.f_blocks) })

@@ -10,9 +10,6 @@ use std::path::{Path, PathBuf};
 use storage::create_folder;
 use uuid::Uuid;
 
-/// Path below which uploaded pictures are served.
-pub const PICTURES: &str = "/api/accounts/avatars/";
-
 /// Maximum length of the name of a file, in bytes.
 pub(crate) const FILE_NAME_BYTES_MAX: usize = 128;
 
@@ -21,6 +18,9 @@ pub const COMSKIP_CONFIG: &str = "comskip.ini";
 
 /// Extension of a file that is being written. Files with this extension are left over from a crash.
 pub const UNFINISHED: &str = "part~";
+
+/// The path of the API below which the files of [`Folder::Avatars`] are served.
+pub const AVATARS_PATH: &str = "/api/accounts/avatars/";
 
 /// A folder of files of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -148,7 +148,7 @@ impl Files {
         tempfile::tempfile_in(&self.root)
     }
 
-    /// Deletes a file. A file that does not exist is no error.
+    /// Deletes a file. A file that does not exist counts as deleted.
     pub fn remove(&self, folder: Folder, name: &str) -> io::Result<()> {
         match fs::remove_file(self.path(folder, name)?) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -74,7 +74,7 @@ pub struct ImageWay {
 
 impl ImageWay {
     /// An image that this account named.
-    pub fn of_account(models: &Models, account: AccountId) -> Self {
+    pub fn from_account(models: &Models, account: AccountId) -> Self {
         match models.accounts.load().get(account.0) {
             Some(account) => {
                 let refreshes = models.refreshes.load();
@@ -205,7 +205,7 @@ impl LogoCache {
         }
         match ImageType::from_content(&bytes) {
             Some(_) => Ok(bytes.into()),
-            None => Err("it is no image".to_owned()),
+            None => Err("it is not an image".to_owned()),
         }
     }
 
@@ -227,7 +227,7 @@ impl LogoCache {
         let reading = tokio::task::spawn_blocking(move || {
             let copied_at = {
                 let mut state = cache.state.lock();
-                let copies = state.copies.get_or_insert_with(|| Copies::of(&cache.folder));
+                let copies = state.copies.get_or_insert_with(|| Copies::new(&cache.folder));
                 copies.by_name.get(&name)?.0
             };
             let bytes = fs::read(cache.folder.join(&name)).ok()?;
@@ -245,7 +245,7 @@ impl LogoCache {
         drop(file);
         fs::rename(&temporary, self.folder.join(name))?;
         let mut state = self.state.lock();
-        let copies = state.copies.get_or_insert_with(|| Copies::of(&self.folder));
+        let copies = state.copies.get_or_insert_with(|| Copies::new(&self.folder));
         copies.add(name.to_owned(), SystemTime::now(), bytes.len() as u64);
         while let Some(oldest) = copies.surplus() {
             fs::remove_file(self.folder.join(&oldest))?;
@@ -288,7 +288,7 @@ impl Fetching {
 }
 
 impl Copies {
-    fn of(folder: &Path) -> Self {
+    fn new(folder: &Path) -> Self {
         let mut copies = Self::default();
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -329,7 +329,7 @@ pub fn way_to_logo(models: &Models, logo: &Logo) -> ImageWay {
     if let Some(source) = logo.guide_source {
         return way_to_guide_image(models, source);
     }
-    logo.named_by.map_or_else(|| Reach::default().into(), |it| ImageWay::of_account(models, it))
+    logo.named_by.map_or_else(|| Reach::default().into(), |it| ImageWay::from_account(models, it))
 }
 
 /// Returns the way to an image: no nearer than the guide that named it, and that of its account.
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failure_is_remembered_and_a_file_that_is_no_image_is_one() {
+    async fn a_failure_is_remembered_and_a_file_other_than_an_image_is_one() {
         let folder = tempfile::tempdir().unwrap();
         let (url, n_requests) = server(b"<html>login</html>").await;
         let cache = cache(folder.path());

@@ -38,7 +38,7 @@ pub struct StoreReading {
 
 impl StoreReading {
     /// Lists the files of the database, so it blocks.
-    pub fn of(store: &Store) -> Self {
+    pub fn from_store(store: &Store) -> Self {
         Self { is_writable: store.stop_reason().borrow().is_none(), statistics: store.statistics() }
     }
 }
@@ -408,7 +408,7 @@ mod tests {
     fn reading(counts: MetricsSnapshot, store: &Store) -> Reading {
         Reading {
             counts,
-            store: StoreReading::of(store),
+            store: StoreReading::from_store(store),
             admission: Admission::new(0, 0),
             failed_logins: 3,
             accounts: Vec::new(),

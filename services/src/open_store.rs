@@ -29,7 +29,7 @@ pub enum DataError {
 /// Opens the store, or creates and initialises a new one. Blocks.
 pub fn open_store(folder: &DataFolder) -> Result<Store, DataError> {
     let unusable = |source| DataError::Folder { root: folder.root().to_owned(), source };
-    let pending = PendingRestore::of(folder);
+    let pending = PendingRestore::new(folder);
     let name = pending.name().unwrap_or_default();
     let is_restored = pending.swap().map_err(unusable)?;
     create_store_folder(folder).map_err(unusable)?;

@@ -349,7 +349,7 @@ pub(crate) fn read_guides(
     let (from_ms, until_ms) = (from.saturating_mul(1000), until.saturating_mul(1000));
     for ((id, own), mut channels) in groups {
         channels.sort_by_key(|it| (it.number.is_none(), it.number, it.id));
-        let Some(guide) = channels.first().and_then(|it| reader.of_channel(it)) else { continue };
+        let Some(guide) = channels.first().and_then(|it| reader.channel_guide(it)) else { continue };
         let uuid = channels.first().map(|it| it.uuid.to_string()).unwrap_or_default();
         let key = if own > 0 { uuid } else { guide.guide_channel.key.clone() };
         let ids: Vec<_> = channels.iter().filter_map(|it| it.tvg_id.as_deref()).collect();

@@ -147,14 +147,15 @@ pub struct Properties<'a>(Vec<&'a Map<String, Value>>);
 
 impl<'a> Properties<'a> {
     /// Those of a title, with the details of one of its relations if they were loaded.
-    pub fn of_title(title: &'a Title, details: Option<&'a TitleDetails>) -> Self {
+    pub fn from_title(title: &'a Title, details: Option<&'a TitleDetails>) -> Self {
         let own = std::iter::once(&title.custom_properties);
         let details = details.map(|it| &it.properties);
         let of_lists = title.relations.iter().map(|it| &it.custom_properties);
         Self(own.chain(details).chain(of_lists).filter(|it| !it.is_empty()).collect())
     }
 
-    pub fn of_episode(episode: &'a Episode) -> Self {
+    /// Those of an episode.
+    pub fn from_episode(episode: &'a Episode) -> Self {
         let offers = episode.offers.iter().map(|it| &it.facts.custom_properties);
         Self(offers.filter(|it| !it.is_empty()).collect())
     }
@@ -295,7 +296,7 @@ mod tests {
             "video": { "codec_name": "h264", "width": 1280, "tags": {}, "file": "http://u:p@p/1.mp4" },
         });
         title.custom_properties = properties.as_object().unwrap().clone();
-        let it = Properties::of_title(&title, None);
+        let it = Properties::from_title(&title, None);
         assert_eq!(
             (it.cast(), it.director(), it.country(), it.trailer()),
             ("A, B".to_owned(), "7".to_owned(), String::new(), String::new())

@@ -68,7 +68,7 @@ pub(super) fn restore(config: &Config, args: &RestoreArgs) -> anyhow::Result<Exi
     };
     let archive = archive.unlock(&secret)?;
     create_root(&folder)?;
-    let pending = PendingRestore::of(&folder);
+    let pending = PendingRestore::new(&folder);
     let name = args.file.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
     match is_node {
         true => pending.prepare_for_node(&archive, &folder.key(), &name)?,

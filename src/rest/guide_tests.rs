@@ -37,7 +37,7 @@ async fn a_channel_shows_the_running_and_the_next_programme_of_its_guide() {
     let found = with_guides(&rest, |guides| {
         let linked = Channel { guide_channel: Some(GuideChannelId(2)), ..channel(2, Some("one")) };
         [channel(1, Some("ONE")), linked, channel(3, None), channel(4, Some("other"))].map(|it| {
-            let (running, next) = guides.of_channel(&it)?.now_and_next(guides.now);
+            let (running, next) = guides.channel_guide(&it)?.now_and_next(guides.now);
             Some(titles(&[running?, next?]))
         })
     });
@@ -51,7 +51,8 @@ async fn a_gap_has_no_running_programme_and_a_next_one() {
     let programmes = vec![programme(now, -9, -5, "Before"), programme(now, 50, 60, "After")];
     put_guide(&rest, guide_source(1, GuideSourceKind::Xmltv), vec![(1, "one", programmes)]).await;
     let found = with_guides(&rest, |guides| {
-        let (running, next) = guides.of_channel(&channel(1, Some("one"))).unwrap().now_and_next(guides.now);
+        let (running, next) =
+            guides.channel_guide(&channel(1, Some("one"))).unwrap().now_and_next(guides.now);
         (running.is_none(), titles(&[next.unwrap()]))
     });
     assert_eq!(found.await, (true, vec!["After".to_owned()]));
@@ -64,7 +65,8 @@ async fn of_several_programmes_at_a_time_the_one_that_began_last_runs() {
         .map(|(from, until, title)| programme(now, from, until, title));
     put_guide(&rest, guide_source(1, GuideSourceKind::Xmltv), vec![(1, "one", programmes.into())]).await;
     let found = with_guides(&rest, |guides| {
-        let (running, next) = guides.of_channel(&channel(1, Some("one"))).unwrap().now_and_next(guides.now);
+        let (running, next) =
+            guides.channel_guide(&channel(1, Some("one"))).unwrap().now_and_next(guides.now);
         titles(&[running.unwrap(), next.unwrap()])
     });
     assert_eq!(found.await, ["Short", "Next"]);
@@ -81,7 +83,7 @@ async fn an_answer_that_a_refresh_overtakes_has_one_guide() {
     let read = async |id: u32, tvg_id: &'static str| {
         let guides = Arc::clone(&guides);
         let found = read_guide(move || {
-            let guide = guides.of_channel(&channel(id, Some(tvg_id))).expect("it has a guide");
+            let guide = guides.channel_guide(&channel(id, Some(tvg_id))).expect("it has a guide");
             Ok(titles(&guide.upcoming(guides.now, 1, guides.now + DAY)))
         });
         found.await.unwrap()
@@ -90,7 +92,7 @@ async fn an_answer_that_a_refresh_overtakes_has_one_guide() {
     put_guide(&rest, source, guide("New")).await;
     assert_eq!(read(2, "two").await, ["Old today"]);
     let running = with_guides(&rest, |guides| {
-        let guide = guides.of_channel(&channel(2, Some("two"))).unwrap();
+        let guide = guides.channel_guide(&channel(2, Some("two"))).unwrap();
         titles(&guide.upcoming(guides.now, 1, guides.now + DAY))
     });
     assert_eq!(running.await, ["New today"]);
@@ -105,7 +107,7 @@ async fn programmes_part_by_part_are_complete_and_each_part_is_small() {
     put_guide(&rest, guide_source(1, GuideSourceKind::Xmltv), vec![(1, "one", programmes)]).await;
     let guides = rest.app.guides.reader();
     let compared = read_guide(move || {
-        let guide = guides.of_channel(&channel(1, Some("one"))).unwrap();
+        let guide = guides.channel_guide(&channel(1, Some("one"))).unwrap();
         for (from, until) in [(-10, 4_000), (3, 1_077), (3, 4), (2_050, 2_060), (2_100, 2_200), (5, 5)] {
             let overlaps = |(begin, end): (i64, i64)| begin < until && end > from;
             let mut expected: Vec<_> =
@@ -150,7 +152,7 @@ async fn a_generated_guide_follows_from_the_name_of_the_channel() {
     .await;
     let found = with_guides(&rest, |guides| {
         let linked = Channel { guide_channel: Some(GuideChannelId(1)), ..channel(7, None) };
-        let guide = guides.of_channel(&linked).unwrap();
+        let guide = guides.channel_guide(&linked).unwrap();
         let running = guide.now_and_next(guides.now).0.unwrap();
         let all = guide.programmes(0, guides.now + 1000 * DAY);
         let is_near = |it: &GuideEntry| (guides.now - 2 * DAY..guides.now + 8 * DAY).contains(&it.start);
@@ -170,7 +172,7 @@ async fn an_inactive_source_has_no_programmes() {
     put_guide(&rest, source, vec![(1, "one", four_days(now, "One"))]).await;
     let has_none = with_guides(&rest, |guides| {
         let linked = Channel { guide_channel: Some(GuideChannelId(1)), ..channel(1, Some("one")) };
-        guides.of_channel(&linked).is_none() && guides.of_guide_channel(GuideChannelId(1)).is_none()
+        guides.channel_guide(&linked).is_none() && guides.file_guide(GuideChannelId(1)).is_none()
     });
     assert!(has_none.await);
 }

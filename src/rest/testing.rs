@@ -194,7 +194,7 @@ impl Rest {
             (([192, 0, 2, 7], 4711).into(), ([192, 0, 2, 1], 9191).into());
         let headers = HeaderMap::new();
         let origin = self.origins.origin(peer.ip(), local.ip(), &headers);
-        let caller = Caller::of(Arc::new(Connection::new(1, peer)), origin, local, &headers);
+        let caller = Caller::new(Arc::new(Connection::new(1, peer)), origin, local, &headers);
         Call::new(Arc::clone(&self.app), route, caller)
     }
 

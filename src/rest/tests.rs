@@ -144,7 +144,7 @@ async fn the_trailing_slash_is_optional_for_every_method() {
 #[tokio::test]
 async fn missing_credentials_are_401_and_a_low_level_403_before_the_body_is_read() {
     let rest = Rest::start().await;
-    let broken = "{ this is no JSON";
+    let broken = "{ this is not JSON";
     let answer = rest.send("POST", GROUPS, &[], broken).await;
     assert_eq!(answer.status, 401);
     assert_eq!(answer.body, json!({ "detail": "Authentication credentials were not provided." }));

@@ -25,7 +25,7 @@ fn now() -> i64 {
     Timestamp::now().as_second()
 }
 
-/// Returns bytes that are no transport stream.
+/// Returns bytes other than a transport stream.
 fn file(n_bytes: usize) -> Vec<u8> {
     (0..n_bytes as u32).map(|it| (it.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
 }

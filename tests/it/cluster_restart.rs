@@ -141,7 +141,7 @@ mod night {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn the_old_process_closes_its_connection_when_the_new_one_is_no_member_any_more() {
+    async fn the_old_process_closes_its_connection_when_the_new_one_stops_being_a_member() {
         let test = Restarted::start().await;
         let Restarted { provider, mut nats, attic: _attic, cellar, here, there, sport, .. } = test;
         here.more_bytes(SOME).await;

@@ -310,7 +310,7 @@ async fn a_test_answers_for_each_event_and_is_logged() {
     );
     let logged = studio.logged("is_test=true").await;
     assert_eq!(logged, [results[1].clone(), results[0].clone()], "the newest first");
-    // A test is no delivery: nothing waits and nothing is dead.
+    // A test does not count as a delivery: nothing waits and nothing is dead.
     let shown = studio.integration(id).await;
     assert_eq!((&shown["waiting"], &shown["dead"]), (&json!(0), &json!(0)));
 
@@ -434,7 +434,7 @@ async fn secrets_of_integrations_are_in_no_answer_and_in_no_log() {
     });
     let more = json!({ "headers": { "Authorization": format!("Bearer {SECRET}"), "X-Key": SECRET } });
     let id = studio.webhook(&format!("/{SECRET}?key={SECRET}"), &["login_failed"], more).await;
-    // The name is no secret, and this one says the path.
+    // The name is public, and this one says the path.
     let rename = json!({ "name": "Chat" });
     assert_eq!(studio.admin.patch(&format!("{LIST}{id}/"), rename).await.status, 200);
     let secret = studio.admin.post(&format!("{LIST}{id}/secret/"), json!({})).await;

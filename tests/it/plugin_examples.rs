@@ -35,7 +35,7 @@ fn examples(page: &str) -> Vec<Example> {
         let file = match (*language, &manifest["command"][0]) {
             ("python", Value::Null) => "plugin.py",
             ("sh", Value::String(program)) => program.strip_prefix("./").expect("a file of the plugin"),
-            other => panic!("this is no code for a manifest: {other:?}"),
+            other => panic!("code of a manifest expected: {other:?}"),
         };
         found.push(Example { file: file.to_owned(), code: format!("{code}\n"), manifest });
     }

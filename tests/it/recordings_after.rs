@@ -85,7 +85,7 @@ async fn commercials_are_found_and_listed_beside_the_recording() {
     let path = format!("/ws/?token={}", token.text("access"));
     let mut socket = WebSocketClient::open(studio.address, &path, &[]).await.expect("a socket");
     let id = studio.recorded().await;
-    // After a recording it runs on its own; the exit code for "none" is no error.
+    // After a recording it runs on its own; the exit code for "none" is a success.
     let none = studio.until_comskip(id, "none_found").await;
     assert_eq!(none, json!({ "status": "none_found", "reason": null, "commercials": [], "edl_file": null }));
     studio.replace_by_clip(id).await;
@@ -545,7 +545,7 @@ async fn a_picture_lies_beside_the_recording_and_goes_with_it() {
     let stranger = fetch(studio.address, Request::get(format!("{LIST}{without}/artwork/"))).await;
     assert_eq!(stranger.status(), 401);
 
-    // A logo that is no picture leaves the earlier one.
+    // A logo that is not a picture leaves the earlier one.
     studio.provider.path("/page").answers(MockResponse::html());
     let page = json!({ "name": "Page", "url": studio.provider.url("/page") });
     let page = studio.admin.post("/api/channels/logos/", page).await;

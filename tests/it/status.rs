@@ -274,7 +274,13 @@ async fn the_timeline_gives_the_reasons_of_failovers_and_stops_also_after_the_en
     let player = fixture.watch().await;
     fixture.provider.path(FIRST).answers(MockResponse::status(404)).cut(Cut::Reset);
     player.sees("second").await;
-    let before = fixture.get("timeline").await.body;
+    // A viewer may have the first bytes before the channel has written them into its timeline.
+    let mut before = Value::Null;
+    until_async("the failover in the timeline", async || {
+        before = fixture.get("timeline").await.body;
+        before["runs"][0]["entries"].as_array().unwrap().iter().any(|it| it["event"] == "failed_over")
+    })
+    .await;
     assert_eq!((&before["count"], &before["runs"][0]["ended_at"]), (&json!(1), &Value::Null));
     let entries = before["runs"][0]["entries"].as_array().unwrap();
     let of = |event: &str| entries.iter().filter(|it| it["event"] == event).collect::<Vec<_>>();

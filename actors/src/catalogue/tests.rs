@@ -345,7 +345,7 @@ async fn new_categories_are_imported_if_the_account_says_so() {
 
 /// Holds T-sync.1.
 #[tokio::test]
-async fn an_answer_that_is_no_list_changes_nothing() {
+async fn an_answer_other_than_a_list_changes_nothing() {
     let fixture = Fixture::new(|_| {}).await;
     fixture.import_all().await;
     assert_eq!(fixture.names().await, ALL);

@@ -60,7 +60,7 @@ pub(super) async fn find(
     let needed = format!("plugins need Python {}.{} or newer", VERSION_MIN.0, VERSION_MIN.1);
     Err(match (too_old, configured) {
         (Some((major, minor)), _) => format!("{needed}, and this machine has {major}.{minor}: {ADVICE}"),
-        (None, Some(path)) => format!("{needed}, and plugins.python, {path}, is no Python that they can run"),
+        (None, Some(path)) => format!("{needed}, and plugins.python, {path}, cannot run them"),
         (None, None) => format!("{needed}: {ADVICE}"),
     })
 }

@@ -49,7 +49,7 @@ impl Storage {
     /// Reads the values: from this store, which takes over those of the file, or without a store from the file. Blocks.
     ///
     /// # Errors
-    /// They cannot be read or taken over, or the file is no JSON.
+    /// They cannot be read or taken over, or the file is not JSON.
     pub(super) fn open(plugin: PluginKey, store: Option<Store>, file: PathBuf) -> Result<Self, StorageError> {
         let (values, place) = match store {
             Some(store) => (read_or_take_over(&store, &plugin, &file)?, Place::Records(store)),

@@ -146,7 +146,7 @@ fn channels_follow_the_guide_that_their_group_chooses() {
 }
 
 #[test]
-fn a_matched_link_is_no_change_of_an_automatic_channel() {
+fn a_matched_link_does_not_count_as_a_change_of_an_automatic_channel() {
     let mut lineup = Lineup::new(&["One"]);
     let settings = settings(None, None, json!({}));
     lineup.sync(&settings);

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn channels_and_local_files_are_no_titles() {
+    fn channels_and_local_files_are_not_titles() {
         assert_eq!(listed("News", "http://tv.example/7.ts", StreamContent::Live), None);
         assert_eq!(listed("##", "http://tv.example/7.ts", StreamContent::Separator), None);
         assert_eq!(listed("Film", "file:///media/film.mkv", StreamContent::Movie), None);

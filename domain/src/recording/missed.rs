@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_filled_is_no_gap_any_more_and_a_whole_recording_is_completed() {
+    fn a_filled_gap_ends_and_a_whole_recording_is_completed() {
         let it = with_gaps();
         let (begin, end) = (it.begins_at(), it.ends_at());
         let filled = [begin + SECOND..begin + 70 * SECOND, begin + 203 * SECOND..begin + 205 * SECOND];

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_of_more_than_three_names_is_ignored_and_marks_of_versions_are_no_names() {
+    fn an_id_of_more_than_three_names_is_ignored_and_marks_of_versions_are_not_names() {
         let mut names = IdNames::default();
         let count =
             |names: &mut IdNames, id: &str, name: &str| names.add(&ids(id, ""), &TitleName::new(name));

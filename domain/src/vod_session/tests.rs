@@ -322,7 +322,7 @@ fn after_a_cut_the_connection_resumes_at_the_next_byte_with_growing_pauses() {
 }
 
 #[test]
-fn the_end_of_the_file_is_no_cut() {
+fn the_end_of_the_file_is_not_a_cut() {
     let mut story = Story::new();
     let reader = story.open(LENGTH - 10..LENGTH);
     story.connect(LENGTH - 10);

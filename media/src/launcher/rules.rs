@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn disks_and_consoles_are_no_allowed_devices() {
+    fn disks_and_consoles_are_not_allowed_devices() {
         for name in ["null", "dri", "nvidia0", "nvidiactl", "nvidia-uvm", "video10"] {
             assert!(is_allowed_device(name), "{name}");
         }

@@ -248,13 +248,13 @@ mod tests {
     }
 
     #[test]
-    fn stuffing_in_the_middle_of_a_unit_is_no_end() {
+    fn stuffing_in_the_middle_of_a_unit_is_not_its_end() {
         let unit = [(1, Some(0), 20), (2, None, 184), (3, Some(0), 20), (4, None, 184), (5, None, 20)];
         check(&unit, &[false, false, true, true, true]);
     }
 
     #[test]
-    fn sections_and_scrambled_packets_are_no_units() {
+    fn sections_and_scrambled_packets_are_not_units() {
         let mut unit = Unit::default();
         let mut section = packet(1, Some(0), 184);
         section[4..8].copy_from_slice(&[0, 0xFC, 0x30, 1]);
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_of_the_source_is_no_wait() {
+    fn a_pause_of_the_source_is_not_a_wait() {
         let mut queue = UnitQueue::new(Duration::from_millis(500), 1 << 20);
         let mut unit = Unit::default();
         let start = packet(1, Some(0), 184);

@@ -39,5 +39,5 @@ impl ReloadQuery {
 
 fn number(text: Option<&str>, name: &'static str) -> Result<Option<u64>, Refusal> {
     let Some(text) = text else { return Ok(None) };
-    text.parse().map(Some).map_err(|_| Refusal::field(name, "This is no number."))
+    text.parse().map(Some).map_err(|_| Refusal::field(name, "A valid number is required."))
 }

@@ -82,7 +82,7 @@ async fn listings(
     let kept_from = since.filter(|_| archives.is_kept(channel.id)).map(|it| it / 1000 - START_SLACK);
     let guides = call.player().guides.reader();
     let listings: Vec<Listing> = read_guide(move || {
-        let Some(guide) = guides.of_channel(&channel) else { return Ok(Vec::new()) };
+        let Some(guide) = guides.channel_guide(&channel) else { return Ok(Vec::new()) };
         let now = guides.now;
         let guide_channel = (!guide.is_generated()).then_some(guide.guide_channel.id);
         let of_provider = (provider_hours > 0).then_some(now - provider_hours * HOUR);

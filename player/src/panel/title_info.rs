@@ -26,7 +26,7 @@ pub(super) async fn film(call: &Call, id: Option<&str>) -> Result<Value, Refusal
     if let Some(version) = version {
         relations = vec![version];
     }
-    let properties = Properties::of_title(&film, details.as_ref());
+    let properties = Properties::from_title(&film, details.as_ref());
     let common = Common::of(&film, properties, &relations).ok_or_else(unknown_film)?;
     let number = version.map_or(film.id.number(), |it| it.id.0);
     let name = version.map_or_else(|| film.name().to_owned(), |it| version_name(&film, it));
@@ -101,7 +101,7 @@ pub(super) async fn series(call: &Call, id: Option<&str>) -> Result<Value, Refus
     let (series, _) = find(call, &seen, TitleKind::Series, id).await?.ok_or_else(unknown_series)?;
     let (OpenedTitle { title: series, details }, episodes) = call.player().titles.open_series(series).await?;
     let relations: Vec<&Relation> = seen.relations(&series).collect();
-    let properties = Properties::of_title(&series, details.as_ref());
+    let properties = Properties::from_title(&series, details.as_ref());
     let common = Common::of(&series, properties, &relations).ok_or_else(unknown_series)?;
     let origin = call.player_origin();
     let mut seasons: BTreeMap<u32, Vec<Value>> = BTreeMap::new();
@@ -159,7 +159,7 @@ fn series_info(origin: &str, common: &Common<'_>) -> Value {
 }
 
 fn episode_row(origin: &str, episode: &Episode, offer: &EpisodeOffer) -> Value {
-    let properties = Properties::of_episode(episode);
+    let properties = Properties::from_episode(episode);
     let name = episode.name();
     let picture = episode.first(|it| it.logo.as_deref());
     let picture = picture.map(|it| episode_image_address(origin, episode, it)).unwrap_or_default();

@@ -424,7 +424,7 @@ fn write_recorded<S: SerializeSeq>(rows: &mut S, key: &TitleListKey) -> Result<(
 
 /// Writes a film, or its versions, if it is in the requested category.
 fn write_film<S: SerializeSeq>(rows: &mut S, key: &TitleListKey, film: &Title) -> Result<(), S::Error> {
-    let properties = || Properties::of_title(film, None);
+    let properties = || Properties::from_title(film, None);
     let is_wanted = |it: &Common<'_>| key.category.is_none_or(|wanted| it.category_ids.contains(&wanted));
     match key.rows {
         PanelRows::Titles => {
@@ -488,7 +488,7 @@ fn film_row<'a>(common: &'a Common<'a>, key: &TitleListKey, number: u32, name: &
 
 fn write_series<S: SerializeSeq>(rows: &mut S, key: &TitleListKey, series: &Title) -> Result<(), S::Error> {
     let relations: Vec<_> = key.seen.relations(series).collect();
-    let Some(common) = Common::of(series, Properties::of_title(series, None), &relations) else {
+    let Some(common) = Common::of(series, Properties::from_title(series, None), &relations) else {
         return Ok(());
     };
     if key.category.is_some_and(|it| !common.category_ids.contains(&it)) {

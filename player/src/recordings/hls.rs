@@ -40,7 +40,7 @@ impl MediaType for HlsPlaylist {
 /// Returns the playlist of a recording. `file` is the address of its file, as seen from the playlist.
 ///
 /// # Errors
-/// The recording has no file, or it is no transport stream.
+/// The recording has no file, or the file is not a transport stream.
 pub async fn playlist(context: &PlayerContext, recording: &Recording, file: &str) -> Result<String, Refusal> {
     if recording.earlier_parts.is_empty() {
         return of_part(context, recording, 1, file).await;
@@ -103,7 +103,7 @@ fn head(target: u64) -> String {
 pub async fn of_file(context: &PlayerContext, recording: &Recording, file: &str) -> Result<String, Refusal> {
     let recorded = recording.file.as_ref().ok_or_else(no_file)?;
     if extension_of(recording) != "ts" {
-        return Err(Refusal::not_found("The file of the recording is no transport stream."));
+        return Err(Refusal::not_found("The file of the recording is not a transport stream."));
     }
     let index =
         context.recorder.index(recording).await.map_err(|error| unreadable(&error))?.ok_or_else(no_file)?;

@@ -81,7 +81,7 @@ async fn playlist(call: Call) -> Result<LongText<M3u>, Refusal> {
         let logo = listed.channel(recording).and_then(|it| logo_address(&addresses.origin, &logos, it));
         let entry = OutputEntry {
             name: &listed.name(recording),
-            url: &addresses.addresses.of_recording(recording.id, extension_of(recording)),
+            url: &addresses.addresses.recording(recording.id, extension_of(recording)),
             tvg_id: &guide_id(recording),
             tvg_logo: logo.as_deref().unwrap_or_default(),
             tvg_chno: None,

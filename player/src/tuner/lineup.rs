@@ -83,7 +83,7 @@ pub(super) async fn m3u(call: Call, at: DevicePath) -> Result<Content<M3u>, Refu
     let (archives, addresses) = (call.archives(), StreamAddresses::open(call.origin()));
     for ListedChannel { channel, view } in channels(&call, at)? {
         let days = archives.days(channel.id);
-        let past = (days > 0).then(|| addresses.of_past(&channel));
+        let past = (days > 0).then(|| addresses.past(&channel));
         let entry = OutputEntry {
             name: &view.GuideName,
             url: &view.URL,
@@ -158,7 +158,7 @@ fn view(channel: &Channel, health: Option<&StreamHealth>, addresses: &StreamAddr
         HD: health.and_then(|it| it.height).map(|it| u32::from(it >= HD_HEIGHT_MIN)),
         VideoCodec: health.and_then(|it| codec(it.video_codec.as_deref()?)),
         AudioCodec: health.and_then(|it| codec(it.audio_codec.as_deref()?)),
-        URL: addresses.of(channel),
+        URL: addresses.channel(channel),
     }
 }
 

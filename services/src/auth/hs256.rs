@@ -25,18 +25,18 @@ fn signer(algorithm: &Algorithm, key: &EncodingKey) -> Result<Box<dyn JwtSigner>
     if *algorithm != Algorithm::HS256 || key.family() != AlgorithmFamily::Hmac {
         return Err(ErrorKind::InvalidAlgorithm.into());
     }
-    Ok(Box::new(Hs256::of(key.as_bytes())?))
+    Ok(Box::new(Hs256::new(key.as_bytes())?))
 }
 
 fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>> {
     if *algorithm != Algorithm::HS256 || key.family() != AlgorithmFamily::Hmac {
         return Err(ErrorKind::InvalidAlgorithm.into());
     }
-    Ok(Box::new(Hs256::of(key.try_get_as_bytes()?)?))
+    Ok(Box::new(Hs256::new(key.try_get_as_bytes()?)?))
 }
 
 impl Hs256 {
-    fn of(key: &[u8]) -> Result<Self> {
+    fn new(key: &[u8]) -> Result<Self> {
         Hmac::new_from_slice(key).map(Self).map_err(|_| ErrorKind::InvalidKeyFormat.into())
     }
 }

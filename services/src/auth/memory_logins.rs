@@ -95,7 +95,7 @@ impl MemoryLogins {
     }
 
     /// Returns the logins of a user, in the order in which they were added.
-    pub(super) fn of_user(&self, user: UserId) -> Vec<Arc<DeviceLogin>> {
+    pub(super) fn user_logins(&self, user: UserId) -> Vec<Arc<DeviceLogin>> {
         let signer = self.signer.load();
         let state = self.state.lock();
         let of_user = |it: &&Entry| it.login.user == user && Arc::ptr_eq(&it.signer, &signer);

@@ -93,7 +93,7 @@ pub const SERVER_KEYS: u32 = 1;
 /// # Errors
 /// Returns an error if the store cannot be read or has no keys.
 pub(crate) fn player_secret_of(store: &Store, user: &User) -> Result<Secret, storage::Error> {
-    Ok(PlayerSecrets::new(&server_keys(store.collection::<ServerKeys>().get(SERVER_KEYS)?)?).of(user))
+    Ok(PlayerSecrets::new(&server_keys(store.collection::<ServerKeys>().get(SERVER_KEYS)?)?).secret(user))
 }
 
 fn server_keys(stored: Option<ServerKeys>) -> Result<ServerKeys, storage::Error> {
@@ -118,10 +118,10 @@ impl Auth {
     /// # Errors
     /// Returns an error if the store cannot be read or has no keys.
     pub fn new(models: &Models, events: Events, limits: &AuthLimits) -> Result<Self, storage::Error> {
-        Self::of(&models.store, models.users.clone(), limits, move |event| events.emit(event))
+        Self::from_parts(&models.store, models.users.clone(), limits, move |event| events.emit(event))
     }
 
-    fn of(
+    fn from_parts(
         store: &Store,
         users: View<Table<User>>,
         limits: &AuthLimits,
@@ -208,7 +208,7 @@ impl Auth {
     pub fn logins_of(&self, user: &User) -> Vec<Arc<DeviceLogin>> {
         let logins = self.0.logins.load();
         let mut all: Vec<_> = logins.by("user", user.id.0.to_be_bytes()).cloned().collect();
-        let in_memory = self.0.memory_logins.of_user(user.id).into_iter().rev();
+        let in_memory = self.0.memory_logins.user_logins(user.id).into_iter().rev();
         all.extend(in_memory.filter(|it| !self.is_stored(it.key)));
         all.retain(|it| it.generation == user.generation && !it.is_expired(now_ms()));
         all
@@ -366,7 +366,7 @@ impl Auth {
     /// Returns the player secret of a user, which every login of a player accepts in place of the player password. It
     /// stays the same until it is revoked. For addresses that players store, such as those in playlists.
     pub fn player_secret(&self, user: &User) -> Secret {
-        self.0.player_secrets.of(user)
+        self.0.player_secrets.secret(user)
     }
 
     fn players_use_login_password(&self) -> bool {

@@ -27,7 +27,7 @@ impl PlayerSecrets {
 
     /// Returns the secret of a user. The time of creation is a part of it, because the id may be used again after a
     /// back-up was restored.
-    pub(super) fn of(&self, user: &User) -> Secret {
+    pub(super) fn secret(&self, user: &User) -> Secret {
         let parts: [&[u8]; 3] = [
             &user.id.0.to_be_bytes(),
             &user.joined_at.to_be_bytes(),
@@ -56,18 +56,18 @@ mod tests {
     #[test]
     fn a_secret_is_stable_and_differs_by_installation_user_creation_and_counter() {
         let anna = User::new(UserId(1), "anna", UserLevel::Streamer, 5);
-        let secret = secrets(2).of(&anna);
+        let secret = secrets(2).secret(&anna);
         assert_eq!(secret.expose().len(), 24);
         assert!(secret.expose().bytes().all(|it| it.is_ascii_alphanumeric() || b"-_".contains(&it)));
         let renamed = User { username: "maria".to_owned(), level: UserLevel::Admin, ..anna.clone() };
-        assert_eq!(secrets(2).of(&renamed), secret);
+        assert_eq!(secrets(2).secret(&renamed), secret);
         let mut revoked = anna.clone();
         revoked.revoke_player_secret();
         for other in [
-            secrets(3).of(&anna),
-            secrets(2).of(&User { id: UserId(2), ..anna.clone() }),
-            secrets(2).of(&User { joined_at: 6, ..anna }),
-            secrets(2).of(&revoked),
+            secrets(3).secret(&anna),
+            secrets(2).secret(&User { id: UserId(2), ..anna.clone() }),
+            secrets(2).secret(&User { joined_at: 6, ..anna }),
+            secrets(2).secret(&revoked),
         ] {
             assert_ne!(other, secret);
         }

@@ -41,7 +41,8 @@ impl Fixture {
         storage::seed(&store).unwrap();
         let (publish, events) = mpsc::unbounded_channel();
         let users = store.table().unwrap();
-        let auth = Auth::of(&store, users, limits, move |event| publish.send(event).unwrap()).unwrap();
+        let auth =
+            Auth::from_parts(&store, users, limits, move |event| publish.send(event).unwrap()).unwrap();
         let anna = User {
             password: Some(hash_password("right")),
             player_password: Some(Secret::new("remote")),

@@ -484,7 +484,7 @@ mod tests {
         assert_eq!(delay(&throttle, guess("user0", HOME)), DELAY_MAX, "the last ones failed");
     }
 
-    /// Waiting is no way around the delay, and no way to hold places of others.
+    /// Waiting neither avoids the delay nor holds places of others.
     #[tokio::test(start_paused = true)]
     async fn a_login_that_waited_for_its_turn_is_delayed_by_failures_meanwhile() {
         let throttle = Throttle::new(DELAY_MAX);

@@ -11,5 +11,5 @@ use storage::Models;
 pub fn may_stream_from(models: &Models, user: UserId, address: IpAddr) -> bool {
     let users = models.users.load();
     let Some(user) = users.get(user.0) else { return true };
-    UserNetworks::of(user).limit(NetworkClass::Streams).is_none_or(|it| it.contains(address))
+    UserNetworks::from_user(user).limit(NetworkClass::Streams).is_none_or(|it| it.contains(address))
 }

@@ -127,7 +127,7 @@ pub struct StoredBackup {
     pub n_bytes: u64,
     /// Milliseconds since 1970.
     pub created_at: i64,
-    /// `None` if the file is no archive.
+    /// `None` if the file is not an archive.
     pub key_kind: Option<KeyKind>,
     pub program: Option<String>,
 }
@@ -174,7 +174,7 @@ impl Backups {
 
     /// Returns whether a back-up replaces the store at the next start. Blocks.
     pub fn is_restore_pending(&self) -> bool {
-        PendingRestore::of(&self.0.folder).name().is_some()
+        PendingRestore::new(&self.0.folder).name().is_some()
     }
 
     /// Begins a back-up, encrypted under the passphrase or else under the key file.
@@ -186,7 +186,7 @@ impl Backups {
     pub fn restore(&self, name: String, archive: UnlockedArchive) -> Result<Arc<Task>, TaskRefusal> {
         self.begin(move |inner| {
             inner.ensure_room("restore the back-up", 4 * inner.size_of(&name))?;
-            let pending = PendingRestore::of(&inner.folder);
+            let pending = PendingRestore::new(&inner.folder);
             pending.prepare(&archive, &inner.folder.key(), &name)?;
             let restarts_now = inner.can_restart.load(Ordering::Relaxed);
             info!(
@@ -373,7 +373,7 @@ impl Inner {
 
     fn ensure_room(&self, what: &'static str, n_bytes: u64) -> Result<(), BackupError> {
         let needed = n_bytes.saturating_add(ROOM_BYTES);
-        match DiskSpace::of(self.folder.root()) {
+        match DiskSpace::read(self.folder.root()) {
             Some(DiskSpace { available, .. }) if available < needed => {
                 Err(Error::NoRoom { what, needed, available }.into())
             }

@@ -49,7 +49,7 @@ pub struct PendingRestore {
 }
 
 impl PendingRestore {
-    pub fn of(folder: &DataFolder) -> Self {
+    pub fn new(folder: &DataFolder) -> Self {
         PendingRestore { root: folder.root().to_owned() }
     }
 
@@ -362,7 +362,7 @@ mod tests {
         let (_other, from) = data("then");
         let archive = backup(&from);
         let (parent, folder) = data("now");
-        let pending = PendingRestore::of(&folder);
+        let pending = PendingRestore::new(&folder);
         pending.prepare(&archive, &folder.key(), "backup.tar.gz").unwrap();
         (parent, folder, pending)
     }
@@ -421,7 +421,7 @@ mod tests {
             store.begin_log(uuid::Uuid::from_u128(1), 9).unwrap();
             create_snapshot(&store, &[], &keys, 0, &mut File::create(&path).unwrap()).unwrap();
         }
-        let pending = PendingRestore::of(&folder);
+        let pending = PendingRestore::new(&folder);
         let wrong = pending.prepare_snapshot(&path, &LogKeys::new().unwrap(), &folder.key());
         assert!(wrong.is_err() && pending.name().is_none(), "{wrong:?}");
         let position = pending.prepare_snapshot(&path, &keys, &folder.key()).unwrap();
@@ -442,7 +442,7 @@ mod tests {
     fn a_back_up_with_values_of_plugins_is_restored_on_a_node_after_the_upgrade_of_all() {
         let (_other, from) = data("then");
         let (_parent, folder) = data("now");
-        let pending = PendingRestore::of(&folder);
+        let pending = PendingRestore::new(&folder);
         let restored = |archive: &UnlockedArchive| pending.prepare_for_node(archive, &folder.key(), "name");
         restored(&backup(&from)).unwrap();
         let store = open_store(&from).unwrap();

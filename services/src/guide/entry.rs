@@ -78,7 +78,7 @@ pub struct GuideEntry {
 
 impl GuideEntry {
     /// `None` for a start that no id can contain; guide files have none.
-    pub(super) fn of(channel: GuideChannelId, stored: ProgrammeRef<'_>) -> Option<Self> {
+    pub(super) fn from_file(channel: GuideChannelId, stored: ProgrammeRef<'_>) -> Option<Self> {
         let id = EntryId::Stored(ProgrammeId::new(channel, stored.start)?);
         Some(Self { id, start: stored.start, stop: stored.stop, inner: stored.inner.into() })
     }

@@ -99,7 +99,7 @@ pub struct GuideReader {
 
 impl GuideReader {
     /// Returns the guide of a channel: the linked one, or the one with its id in a guide. `None` if it has none.
-    pub fn of_channel(&self, channel: &Channel) -> Option<ChannelGuide> {
+    pub fn channel_guide(&self, channel: &Channel) -> Option<ChannelGuide> {
         let guide_channel = Arc::clone(self.index.shown_channel(channel, &self.order)?);
         let source = self.sources.get(guide_channel.source.0)?;
         let programmes = match source.kind {
@@ -114,7 +114,7 @@ impl GuideReader {
     }
 
     /// Returns the guide of a guide channel in a file. `None` if its source has no file or is inactive.
-    pub fn of_guide_channel(&self, id: GuideChannelId) -> Option<ChannelGuide> {
+    pub fn file_guide(&self, id: GuideChannelId) -> Option<ChannelGuide> {
         let guide_channel = Arc::clone(self.index.get(id)?);
         let programmes = ProgrammeSource::File(self.file(self.sources.get(guide_channel.source.0)?)?);
         Some(ChannelGuide { guide_channel, programmes })
@@ -129,7 +129,7 @@ impl GuideReader {
     /// Returns the programme of a channel at a time, in seconds since 1970, with its name in the archive of the provider;
     /// `None` if the guide has none. Of several programmes the one that started last counts. Blocks.
     pub fn archived_programme(&self, channel: &Channel, at: i64) -> Option<ArchivedProgramme> {
-        let guide = self.of_channel(channel)?;
+        let guide = self.channel_guide(channel)?;
         let mut found: Option<ArchivedProgramme> = None;
         for part in guide.parts(at, at.saturating_add(1)) {
             part.for_each(|_, start, stop, inner| {
@@ -146,7 +146,7 @@ impl GuideReader {
 
     /// Returns one programme and its guide channel. Blocks.
     pub fn stored(&self, id: ProgrammeId) -> Option<(Arc<GuideChannel>, GuideEntry)> {
-        let guide = self.of_guide_channel(id.channel()?)?;
+        let guide = self.file_guide(id.channel()?)?;
         let ProgrammeSource::File(file) = &guide.programmes else { return None };
         let found = file.programme(id).unwrap_or_else(|error| {
             warn!("failed to read a programme of the guide: {error}");
@@ -157,7 +157,7 @@ impl GuideReader {
 
     /// Returns the programme of a generated guide that starts at this second. Blocks.
     pub fn generated(&self, channel: &Channel, start: i64) -> Option<(ChannelGuide, GuideEntry)> {
-        let guide = self.of_channel(channel)?;
+        let guide = self.channel_guide(channel)?;
         let id = EntryId::Generated(channel.id, start);
         let found = guide.programmes(start, start.saturating_add(1));
         let entry = found.into_iter().find(|it| it.id == id)?;

@@ -85,7 +85,7 @@ impl ProgrammePart {
 
     pub(crate) fn into_entries(self) -> Vec<GuideEntry> {
         match self {
-            Self::File(id, cell) => cell.iter().filter_map(|it| GuideEntry::of(id, it)).collect(),
+            Self::File(id, cell) => cell.iter().filter_map(|it| GuideEntry::from_file(id, it)).collect(),
             Self::Generated(all) => all,
         }
     }

@@ -38,7 +38,7 @@ struct Fingerprint {
 }
 
 impl Fingerprint {
-    fn of(content: &[u8]) -> Self {
+    fn from_content(content: &[u8]) -> Self {
         let digest = Sha256::digest(content);
         let mut hash = [0; 16];
         hash.copy_from_slice(&digest[..16]);
@@ -83,7 +83,7 @@ impl ExportFiles {
 
     /// Writes a file, unless it has this content already.
     pub(super) fn put(&mut self, path: &str, content: &str) -> io::Result<()> {
-        let wanted = Fingerprint::of(content.as_bytes());
+        let wanted = Fingerprint::from_content(content.as_bytes());
         let before = self.earlier.remove(path);
         let is_written = match self.folder.entry(path, true)? {
             Entry::Other => false,
@@ -92,7 +92,7 @@ impl ExportFiles {
                 self.report.unchanged += 1;
                 true
             }
-            Entry::File(_) => match self.folder.read(path)?.map(|it| Fingerprint::of(&it)) {
+            Entry::File(_) => match self.folder.read(path)?.map(|it| Fingerprint::from_content(&it)) {
                 // After a crash, or after a move of the folder without its manifest.
                 Some(present) if present == wanted => {
                     self.report.unchanged += 1;
@@ -143,7 +143,7 @@ impl ExportFiles {
     }
 
     fn is_own(&mut self, path: &str, fingerprint: Fingerprint) -> io::Result<bool> {
-        Ok(self.folder.read(path)?.is_some_and(|it| Fingerprint::of(&it) == fingerprint))
+        Ok(self.folder.read(path)?.is_some_and(|it| Fingerprint::from_content(&it) == fingerprint))
     }
 
     fn save(&mut self) -> io::Result<()> {
@@ -153,7 +153,7 @@ impl ExportFiles {
         }
         match self.folder.write(MANIFEST, text.as_bytes())? {
             true => Ok(()),
-            false => Err(io::Error::other("the manifest is no file")),
+            false => Err(io::Error::other("the manifest is not a file")),
         }
     }
 }
@@ -251,7 +251,7 @@ mod tests {
         let outside_path = target.display().to_string();
         let up = format!("Movies/../..{outside_path}");
         for path in [ALIEN.0, "Series/target.strm", "../target.strm", &outside_path, &up] {
-            Fingerprint::of(ALIEN.1.as_bytes()).push(&mut forged, path);
+            Fingerprint::from_content(ALIEN.1.as_bytes()).push(&mut forged, path);
         }
         fs::write(path(MANIFEST), forged).unwrap();
         export(root.path(), &[]);

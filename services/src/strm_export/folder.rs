@@ -34,7 +34,7 @@ pub(super) enum Entry {
     Missing,
     /// A file of this size in bytes.
     File(u64),
-    /// A link, a folder or another thing, or a path that leads through one that is no folder.
+    /// A link, a folder or another thing, or a path that leads through something other than folders.
     Other,
 }
 
@@ -64,7 +64,7 @@ impl ExportFolder {
         }
     }
 
-    /// Returns the content of a file; `None` if it is no file or too large for one of an export.
+    /// Returns the content of a file; `None` if it is something else or too large for one of an export.
     pub(super) fn read(&mut self, path: &str) -> io::Result<Option<Vec<u8>>> {
         self.read_up_to(path, FILE_BYTES_MAX)
     }
@@ -90,7 +90,7 @@ impl ExportFolder {
         Ok((content.len() as u64 <= bytes_max).then_some(content))
     }
 
-    /// Writes a file whole, in place of an earlier one. Returns false if its path leads through something that is no folder.
+    /// Writes a file whole, in place of an earlier one. Returns false if its path leads through something other than folders.
     pub(super) fn write(&mut self, path: &str, content: &[u8]) -> io::Result<bool> {
         let Some((Some(folder), name)) = self.parent(path, true)? else { return Ok(false) };
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -129,7 +129,7 @@ impl ExportFolder {
     }
 
     /// Returns the folder of a path and the name in it; `Some((None, _))` if the folder does not exist and `creates` is
-    /// false, and `None` if the path is not one of an export or leads through something that is no folder.
+    /// false, and `None` if the path is not one of an export or leads through something other than folders.
     fn parent<'a>(
         &mut self,
         path: &'a str,

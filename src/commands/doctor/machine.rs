@@ -91,7 +91,7 @@ fn key_finding(folder: &DataFolder) -> Finding {
 /// Checks the room on the file system of the data folder, or of the nearest folder above it that exists.
 fn room_finding(folder: &DataFolder) -> Finding {
     const SUBJECT: &str = "room";
-    let Some(space) = folder.root().ancestors().find_map(DiskSpace::of) else {
+    let Some(space) = folder.root().ancestors().find_map(DiskSpace::read) else {
         return Finding::warning(SUBJECT, "the system does not say how much is left", "");
     };
     let (available, total) = (space.available >> 20, space.total >> 20);

@@ -76,7 +76,7 @@ impl Gathered {
         *self.unused.entry(label).or_default() += 1;
     }
 
-    /// Keeps the file of a logo. Returns its new name, or `None` if it is no image or there are too many.
+    /// Keeps the file of a logo. Returns its new name, or `None` if it is not an image or there are too many.
     pub(super) fn add_logo_file(&mut self, bytes: &[u8]) -> anyhow::Result<Option<String>> {
         match ImageType::from_content(bytes) {
             Some(image) => self.add_image(bytes, image.extension()),

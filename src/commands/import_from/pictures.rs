@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Context;
 use import_from::{PlannedUser, Report, SourceTable};
 use serde_json::{Value, json};
-use services::files::{Files, Folder, PICTURES};
+use services::files::{AVATARS_PATH, Files, Folder};
 
 use crate::rest::api::accounts::avatar::check;
 
@@ -30,7 +30,7 @@ pub(super) fn settle(
         let name = fetched.map(|it| format!("{}-{it}", user.id));
         if let Some(name) = &name {
             user.avatar.insert("type".to_owned(), json!("upload"));
-            user.avatar.insert("url".to_owned(), json!(format!("{PICTURES}{name}")));
+            user.avatar.insert("url".to_owned(), json!(format!("{AVATARS_PATH}{name}")));
         }
         let is_upload = user.avatar.get("type").is_some_and(|it| it == "upload");
         let is_path = user.avatar.get("url").and_then(Value::as_str).is_some_and(|it| it.starts_with('/'));

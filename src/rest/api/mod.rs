@@ -13,6 +13,7 @@ mod plugins;
 mod proxy;
 mod root;
 mod schema;
+mod text;
 mod tuner;
 mod vod;
 

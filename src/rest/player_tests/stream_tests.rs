@@ -86,7 +86,7 @@ async fn a_stream_address_answers_preflight_requests_and_lists_its_methods() {
 }
 
 #[tokio::test]
-async fn an_address_that_is_no_stream_is_unknown_to_every_method_and_before_any_login() {
+async fn an_address_other_than_a_stream_is_unknown_to_every_method_and_before_any_login() {
     let rest = with_channel().await;
     for path in [
         "/proxy/ts/stream",

@@ -60,9 +60,9 @@ pub enum BackupError {
     NeedsPassphrase,
     #[error("the back-up restores only with the key file of the installation that made it; send its content")]
     NeedsKeyFile,
-    #[error("the file is a snapshot of a cluster, which is no back-up; a node joins with it")]
+    #[error("the file is a snapshot of a cluster, not a back-up; a node joins with it")]
     IsSnapshot,
-    #[error("the file is a back-up and no snapshot of a cluster")]
+    #[error("the file is a back-up, not a snapshot of a cluster")]
     NotASnapshot,
     #[error(
         "the back-up has values that plugins have stored, and not all nodes can read them yet: update all nodes, run \

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_no_xml_give_no_error() {
+    fn texts_other_than_xml_give_no_error() {
         for inner in
             ["", "<", "<title", "<title>", "<title>a", "<title/", "title>a</title>", "<desc >&", "<é>"]
         {

@@ -86,7 +86,7 @@ impl<T: Record> Table<T> {
     }
 }
 
-/// What updating a table needs to know of it, without the type of its records.
+/// The parts of a table that its update uses, without the type of its records.
 trait TableRecords {
     /// Returns the commit that wrote a record.
     fn stamp(&self, id: u32) -> Option<u64>;

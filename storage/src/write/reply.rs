@@ -53,7 +53,7 @@ impl Reply {
     }
 }
 
-/// What the function of a caller returned. The writer does not know its type, so that there is only one writer.
+/// The result of the function of a caller. The writer does not know its type, so that there is only one writer.
 pub(crate) struct Returned<R, E> {
     result: Arc<Mutex<Option<Result<R, E>>>>,
 }

@@ -255,7 +255,7 @@ proptest! {
     }
 }
 
-mod slow {
+mod night {
     use super::*;
 
     proptest! {

@@ -184,7 +184,7 @@ proptest! {
     }
 }
 
-mod slow {
+mod night {
     use super::*;
 
     proptest! {

@@ -89,7 +89,7 @@ async fn a_guide_is_read_in_every_packing_and_encoding_whatever_its_server_says(
 
 /// Holds T-epg.1.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_that_is_no_complete_guide_replaces_a_good_one() {
+async fn only_a_complete_guide_replaces_a_good_one() {
     let fixture = GuideFixture::new().await;
     let text = guide(3, 20, START / 1000);
     fixture.server.body(&text);

@@ -77,7 +77,7 @@ async fn a_guide_is_uploaded_in_every_packing_and_replaced() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_upload_that_is_no_guide_is_an_error_of_the_source() {
+async fn an_upload_other_than_a_guide_is_an_error_of_the_source() {
     let story = GuideStory::new().await;
     let (status, made) = story.upload(&format!("{SOURCES}upload/"), "text/html", "", b"<html></html>").await;
     assert_eq!(status, 201, "{made}");

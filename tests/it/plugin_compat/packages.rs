@@ -51,7 +51,7 @@ async fn what_a_plugin_needs_and_the_gateway_lacks_is_named_before_enabling() {
         ("connection.cursor", 14),
         ("Channel.objects.raw", 16),
     ];
-    assert!(named[0].0.starts_with("a file that is no Python"), "{named:?}");
+    assert!(named[0].0.starts_with("a file that is not Python"), "{named:?}");
     assert_eq!(named[1..], expected, "{scan}");
     assert_eq!(scan["packages"], json!(["absent-package"]));
     assert_eq!(scan["folders"], json!(["/data/exports"]));

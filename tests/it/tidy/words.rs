@@ -26,6 +26,9 @@ const PHRASES: [&str; 16] = [
 /// Starts of doc comments that turn a sentence around.
 const STARTS: [&str; 5] = ["What ", "Who ", "Which ", "Of which ", "As good as "];
 
+/// Words after "is no" with which it compares, and does not say what something is not.
+const COMPARING: [&str; 8] = ["longer", "more", "less", "later", "earlier", "older", "sooner", "doubt"];
+
 #[test]
 fn comments_and_documents_use_plain_words() {
     let mut wrong = Vec::new();
@@ -44,6 +47,9 @@ fn the_check_of_words_finds_phrases_and_inverted_comments() {
     assert!(fault_of(concat!("// Who", "ever asks is answered.")).is_some());
     assert!(fault_of(concat!("    /// Wh", "at is read.")).is_some());
     assert_eq!(fault_of("/// Returns the warehouse number."), None);
+    assert!(fault_of(concat!("// A list that is", " no list.")).is_some());
+    assert!(fault_of(concat!("fn what_are", "_no_lists()")).is_some());
+    assert_eq!(fault_of("// There is no list that is no longer than this one."), None);
 }
 
 /// Returns the forbidden phrase of a line.
@@ -53,7 +59,22 @@ fn fault_of(line: &str) -> Option<String> {
         return Some(format!("a doc comment that starts with {start:?}"));
     }
     let lower = line.to_lowercase();
+    if says_what_is_not(&lower) {
+        return Some("\"is no …\": say what it is, or that it is not".to_owned());
+    }
     PHRASES.iter().find(|phrase| contains_words(&lower, phrase)).map(|phrase| format!("{phrase:?}"))
+}
+
+/// Returns whether a line says "X is no Y", in a sentence or a name. "There is no Y" is plain.
+fn says_what_is_not(lower: &str) -> bool {
+    let words: Vec<&str> =
+        lower.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|it| !it.is_empty()).collect();
+    words.windows(4).any(|it| {
+        ["is", "are", "was", "were"].contains(&it[1])
+            && it[2] == "no"
+            && !["there", "until"].contains(&it[0])
+            && !COMPARING.contains(&it[3])
+    })
 }
 
 fn contains_words(text: &str, phrase: &str) -> bool {

@@ -40,7 +40,7 @@ class Scan(ast.NodeVisitor):
         try:
             tree = ast.parse(text, file)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            self.refuse(f"a file that is no Python {sys.version_info[0]}.{sys.version_info[1]}", getattr(error, "lineno", 1))
+            self.refuse(f"a file that is not Python {sys.version_info[0]}.{sys.version_info[1]}", getattr(error, "lineno", 1))
             return
         try:
             self.visit(tree)

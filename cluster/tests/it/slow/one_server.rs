@@ -194,7 +194,7 @@ impl tokio::io::AsyncRead for Endless {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_restarts_keeps_its_records_and_is_no_restart_of_the_engine() {
+async fn a_server_that_restarts_keeps_its_records_and_does_not_count_as_a_restart_of_the_engine() {
     let mut servers = servers(1);
     let (engine, session) = started(&servers).await;
     let key = key("member.1");

@@ -157,12 +157,12 @@ mod the_model_notices_a_broken {
     }
 
     #[test]
-    fn time_out_is_no_failure() {
+    fn time_out_does_not_count_as_a_failure() {
         is_noticed(ClusterRule::TimeOutIsNoFailure);
     }
 
     #[test]
-    fn time_out_is_no_success() {
+    fn time_out_does_not_count_as_a_success() {
         is_noticed(ClusterRule::TimeOutIsNoSuccess);
     }
 

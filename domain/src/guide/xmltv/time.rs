@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_no_time_is_none() {
+    fn a_text_other_than_a_time_is_none() {
         for text in [
             "",
             "now",

@@ -359,7 +359,7 @@ async fn a_viewer_with_too_many_overruns_within_a_minute_is_disconnected() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn evicted_filler_is_no_overrun() {
+async fn evicted_filler_is_not_an_overrun() {
     let mut test = TestRing::new(settings(2, usize::MAX, usize::MAX));
     test.tables();
     let mut tail = test.live(0);

@@ -13,7 +13,7 @@ use route_frame::route::{Created, Route};
 use serde::Serialize;
 use server::reply::Refusal;
 
-use super::users::UserView;
+use super::user_view::UserView;
 use crate::rest::record::RecordCall;
 
 /// Selects the owner of the key.

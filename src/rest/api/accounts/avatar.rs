@@ -4,12 +4,12 @@ use data_encoding::HEXLOWER;
 use domain::user::User;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
-use services::files::PICTURES;
+use services::files::AVATARS_PATH;
 use sha2::{Digest, Sha256};
 use url::Url;
 
 use super::properties;
-use super::users::check_email;
+use super::user_rules::check_email;
 
 const FIELD: &str = "avatar_config";
 const TYPES: [&str; 4] = ["gravatar", "initials", "upload", "url"];
@@ -34,13 +34,13 @@ pub(crate) fn check(config: &Map<String, Value>) -> Result<(), Refusal> {
     }
     let url = text(config, "url", "")?.unwrap_or_default();
     let is_web = |it: Url| matches!(it.scheme(), "http" | "https") && it.has_host();
-    let is_valid = url.is_empty() || url.starts_with(PICTURES) || Url::parse(url).is_ok_and(is_web);
+    let is_valid = url.is_empty() || url.starts_with(AVATARS_PATH) || Url::parse(url).is_ok_and(is_web);
     if !is_valid || url.chars().count() > URL_CHARS_MAX {
         return Err(wrong("url", "Enter a valid URL."));
     }
     match config.get("type").and_then(Value::as_str) {
         Some("url") if url.is_empty() => Err(wrong("url", "This field is required for the type url.")),
-        Some("upload") if !url.starts_with(PICTURES) => Err(wrong("type", "Upload a picture first.")),
+        Some("upload") if !url.starts_with(AVATARS_PATH) => Err(wrong("type", "Upload a picture first.")),
         _ => Ok(()),
     }
 }
@@ -123,7 +123,7 @@ mod tests {
             json!({ "type": "initials", "initials": "AB", "color": "#1c7ed6", "background": "blue.6" }),
             json!({ "type": "gravatar", "email": "a@b.example" }),
             json!({ "type": "url", "url": "https://a.example/a.png" }),
-            json!({ "type": "upload", "url": format!("{PICTURES}1-aa.png") }),
+            json!({ "type": "upload", "url": format!("{AVATARS_PATH}1-aa.png") }),
             json!({ "fallback": { "type": "initials", "initials": "Ä", "color": null }, "else": [1] }),
         ] {
             assert_eq!(checked(config.clone()), Ok(()), "{config}");

@@ -22,7 +22,7 @@ use tracing::warn;
 use url::Url;
 
 use super::setup::is_on_this_machine;
-use super::users::PASSWORD_CHARS_MAX;
+use super::user_rules::PASSWORD_CHARS_MAX;
 use super::{logins, tokens};
 use crate::demo::state::OwnDemo;
 use crate::rest::record::find;
@@ -70,22 +70,22 @@ const PATH: &str = "/api/accounts/auth/browser/";
 
 pub(super) fn routes() -> Vec<Route> {
     let foreign = "The request does not come from a page of this host.";
-    let of_page = |route: Route| route.refuses(StatusCode::FORBIDDEN, foreign);
+    let from_page = |route: Route| route.refuses(StatusCode::FORBIDDEN, foreign);
     vec![
-        of_page(Route::post(
+        from_page(Route::post(
             PATH,
             Access::Anyone,
             "Starts a login that the browser keeps in a cookie.",
             sign_in,
         ))
         .refuses(StatusCode::UNAUTHORIZED, tokens::WRONG_LOGIN),
-        of_page(Route::post(
+        from_page(Route::post(
             "/api/accounts/auth/browser/renew/",
             Access::Anyone,
             "Returns an access token for the cookie, or `null` without a login.",
             renew,
         )),
-        of_page(Route::post(
+        from_page(Route::post(
             "/api/accounts/auth/browser/logout/",
             Access::Anyone,
             "Ends the login of the cookie.",

@@ -9,9 +9,9 @@ use route_frame::route::Route;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
 
-use super::users::{
-    CHARS_MAX, PASSWORD_CHARS_MAX, UserView, check_email, check_name, check_name_of, new_password,
-};
+use super::user_rules::{CHARS_MAX, PASSWORD_CHARS_MAX, check_email, check_name};
+use super::user_view::UserView;
+use super::users::{check_name_of, new_password};
 use super::{avatar, logins, passwords, properties};
 use crate::rest::record::{RecordCall, find, set};
 

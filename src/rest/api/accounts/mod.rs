@@ -1,7 +1,7 @@
 //! `/api/accounts/`: authentication and users.
 //!
 //! `tokens` (login), `browser` (login in a browser), `logins` (logins by device), `setup` (the first admin), `api_keys`, `users` (for admins), `me` (the
-//! caller's own account), `user_groups` (groups and permissions), `addresses` (for players), `player_secret`. `properties` holds the custom properties of a user, some
+//! caller's own account), `user_view` and `user_rules` (what both have in common), `user_groups` (groups and permissions), `addresses` (for players), `player_secret`. `properties` holds the custom properties of a user, some
 //! of which the gateway interprets, `avatar` the
 //! appearance, and `pictures` the uploaded picture.
 
@@ -18,6 +18,8 @@ mod properties;
 mod setup;
 mod tokens;
 mod user_groups;
+mod user_rules;
+mod user_view;
 mod users;
 
 use route_frame::route::Route;

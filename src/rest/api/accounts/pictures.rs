@@ -13,12 +13,12 @@ use route_frame::route::{NoContent, Route};
 use route_frame::upload::{FILE, Upload};
 use serde_json::{Map, Value, json};
 use server::reply::Refusal;
-use services::files::{Folder, PICTURES};
+use services::files::{AVATARS_PATH, Folder};
 use services::image_types::PictureFormat;
 use tracing::warn;
 use uuid::Uuid;
 
-use super::users::UserView;
+use super::user_view::UserView;
 use crate::nodes::Nodes;
 use crate::rest::record::{RecordCall, find};
 
@@ -32,7 +32,7 @@ pub(super) fn routes() -> Vec<Route> {
     let upload = |route: Route| {
         route
             .with_upload(PICTURE_BYTES_MAX)
-            .refuses(StatusCode::BAD_REQUEST, "The file is no PNG, JPEG, GIF or WebP picture.")
+            .refuses(StatusCode::BAD_REQUEST, "The file is not a PNG, JPEG, GIF or WebP picture.")
     };
     vec![
         upload(Route::post(OWN, STREAMER, "Replaces the picture of the caller.", upload_own)),
@@ -99,7 +99,7 @@ async fn replace(call: Call, id: u32, upload: Upload) -> Result<UserView, Refusa
         remove_unused(&call.app, id).await;
         return Err(refusal);
     }
-    let url = format!("{PICTURES}{name}");
+    let url = format!("{AVATARS_PATH}{name}");
     let user = change_avatar(&call, id, move |avatar| {
         avatar.insert("type".to_owned(), json!("upload"));
         avatar.insert("url".to_owned(), json!(url));
@@ -148,7 +148,7 @@ pub(super) async fn remove_unused(app: &App, id: u32) {
     let (files, users) = (app.files.clone(), app.models.users.load());
     let used = users
         .get(id)
-        .and_then(|it| it.avatar.get("url")?.as_str()?.strip_prefix(PICTURES).map(str::to_owned));
+        .and_then(|it| it.avatar.get("url")?.as_str()?.strip_prefix(AVATARS_PATH).map(str::to_owned));
     let removed = run_blocking("remove unused pictures of a user", move || {
         let of_user = format!("{id}-");
         let names = files.names(Folder::Avatars)?;
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_that_is_no_picture_or_too_large_is_refused_and_stored_nowhere() {
+    async fn a_file_other_than_a_picture_or_too_large_is_refused_and_stored_nowhere() {
         let rest = Rest::start().await;
         let svg = upload(&rest, OWN, STREAMER_USER, b"<svg onload=\"alert(1)\"/>").await;
         let message = "Upload a valid image. The file is not a PNG, JPEG, GIF or WebP picture.";
@@ -217,7 +217,7 @@ mod tests {
         let headers = [("authorization", &*rest.bearer(STREAMER_USER)), ("content-type", "image/png")];
         assert_eq!(rest.send("POST", OWN, &headers, large).await.status, 413);
         for name in ["1-x.png", "..%2f..%2fkey.png", "%2e%2e.png", "key", ".png"] {
-            let answer = rest.send("GET", &format!("{PICTURES}{name}"), &[], "").await;
+            let answer = rest.send("GET", &format!("{AVATARS_PATH}{name}"), &[], "").await;
             assert_eq!(answer.status, 404, "{name}");
         }
         assert_eq!(rest.user(STREAMER_USER).avatar, Map::new());

@@ -11,7 +11,7 @@ use route_frame::call::Call;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
 
-use super::users::PASSWORD_CHARS_MAX;
+use super::user_rules::PASSWORD_CHARS_MAX;
 
 const FIELD: &str = "custom_properties";
 /// The player password.
@@ -104,7 +104,7 @@ pub(super) fn check_own_networks(
 ) -> Result<(), Refusal> {
     let mut user = (**call.user()?).clone();
     apply(&mut user)?;
-    match UserNetworks::of(&user).limit(NetworkClass::Ui) {
+    match UserNetworks::from_user(&user).limit(NetworkClass::Ui) {
         Some(networks) if !call.caller.is_in(networks) => Err(wrong(
             ALLOWED_NETWORKS,
             "Your present address is in none of these networks for the interface.",

@@ -18,7 +18,7 @@ use serde::Serialize;
 use server::reply::Refusal;
 
 use super::passwords;
-use super::users::{CHARS_MAX, PASSWORD_CHARS_MAX, check_email, check_name};
+use super::user_rules::{CHARS_MAX, PASSWORD_CHARS_MAX, check_email, check_name};
 
 /// The first admin.
 #[derive(Clone, Debug, Body)]

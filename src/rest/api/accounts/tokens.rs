@@ -12,7 +12,7 @@ use server::reply::Refusal;
 use uuid::Uuid;
 
 use super::logins;
-use super::users::PASSWORD_CHARS_MAX;
+use super::user_rules::PASSWORD_CHARS_MAX;
 
 /// Credentials of a login.
 #[derive(Clone, Debug, Body)]

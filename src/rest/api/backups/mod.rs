@@ -39,8 +39,8 @@ pub(crate) struct BackupView {
     size: u64,
     /// When it was made.
     created: Time,
-    /// The secret that restores it: its passphrase, or the key file of the installation that made it. `null` if the file
-    /// is no back-up.
+    /// The secret that restores it: its passphrase, or the key file of the installation that made it. `null` for other
+    /// files than back-ups.
     restores_with: Option<Named<KeyKind>>,
     /// Version of the program that made it.
     #[field(example = "0.2.0")]

@@ -117,7 +117,7 @@ async fn a_back_up_restores_at_the_next_start_and_says_so() {
 }
 
 #[tokio::test]
-async fn an_upload_that_is_no_complete_back_up_is_refused_and_leaves_nothing() {
+async fn an_upload_other_than_a_complete_back_up_is_refused_and_leaves_nothing() {
     let rest = start().await;
     let name = back_up(&rest, json!({})).await;
     let whole = download(&rest, &name).await;

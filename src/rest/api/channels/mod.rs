@@ -12,6 +12,7 @@ mod groups;
 mod guide_aliases;
 mod lineups;
 mod logos;
+mod pattern;
 mod personal;
 mod recording_rules;
 mod recordings;

@@ -137,6 +137,11 @@ pub(super) fn no_such_group(wanted: &GroupRef) -> String {
     }
 }
 
+/// Prefixes a message with the position of its item, as for all lists.
+pub(super) fn item(n: usize, message: &str) -> String {
+    format!("Item {}: {message}", n + 1)
+}
+
 /// Returns the message for an id that does not exist.
 pub(super) fn no_such(id: impl std::fmt::Display) -> String {
     format!("Invalid pk \"{id}\" - object does not exist.")

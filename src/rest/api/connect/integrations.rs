@@ -86,7 +86,7 @@ pub(super) fn routes() -> Vec<Route> {
             rotate_secret,
         )
         .refuses(StatusCode::BAD_REQUEST, UNSIGNED),
-        Route::delete(SECRET, ADMIN, "Removes the secrets. Requests are no longer signed.", remove_secret)
+        Route::delete(SECRET, ADMIN, "Removes the secrets. Further requests are unsigned.", remove_secret)
             .refuses(StatusCode::BAD_REQUEST, UNSIGNED),
     ]
 }

@@ -151,7 +151,7 @@ pub(crate) struct DeliveryLogView {
     timestamp: Time,
     /// The same, for clients that expect this name.
     created_at: Time,
-    /// The payload that was sent. A text that is no JSON object is the member `body`.
+    /// The payload that was sent. A text other than a JSON object is the member `body`.
     pub(super) request_payload: Map<String, Value>,
     /// The answer of a webhook: `status_code` and the beginning of the `body`.
     response_payload: Option<Map<String, Value>>,
@@ -187,11 +187,11 @@ async fn list(call: Call, (filters, paging): (Filters, Pages)) -> Result<Page<De
     let filter = LogFilter {
         to: PluginFilter { integration: filters.integration, plugin: filters.plugin }.recipient(&plugins)?,
         to_one_of: filters.r#type.map(|wanted| {
-            let of_type = |it: &Integration| TargetType::from_target(&it.target) == wanted.0;
-            let of_type =
-                integrations.iter().filter(|it| of_type(it)).map(|it| Recipient::Integration(it.id));
+            let has_type = |it: &Integration| TargetType::from_target(&it.target) == wanted.0;
+            let recipients =
+                integrations.iter().filter(|it| has_type(it)).map(|it| Recipient::Integration(it.id));
             let runs = plugins.iter().filter(|_| wanted.0 == TargetType::Plugin);
-            of_type.chain(runs.map(|it| Recipient::Plugin(it.id))).collect()
+            recipients.chain(runs.map(|it| Recipient::Plugin(it.id))).collect()
         }),
         cause: filters.cause.map(|it| it.0.run()),
         event: filters.event.map(|it| it.0.name().to_owned()),

@@ -187,8 +187,8 @@ async fn subscriptions_are_edited_one_by_one_and_replaced_together() {
     assert_eq!(changed.status, 200, "{}", changed.text);
     assert_eq!((&changed.body[0]["id"], &changed.body[0]["enabled"]), (&kept, &json!(false)));
     assert_eq!((&changed.body[1]["event"], &changed.body[1]["enabled"]), (&json!("vod_start"), &json!(true)));
-    let of = rest.admin("GET", &format!("{LIST}{id}/subscriptions/"), Value::Null).await;
-    assert_eq!(of.body, changed.body);
+    let listed = rest.admin("GET", &format!("{LIST}{id}/subscriptions/"), Value::Null).await;
+    assert_eq!(listed.body, changed.body);
     let twice = json!([{ "event": "vod_start" }, { "event": "vod_start" }]);
     is_refused(&rest.admin("PUT", &set, twice).await, "event", "twice");
     let unknown = json!([{ "event": "zzz" }]);

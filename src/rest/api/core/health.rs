@@ -190,7 +190,7 @@ fn view(call: &Call, is_admin: bool, seen: SeenCounts) -> HealthView {
             is_writable: models.store.stop_reason().borrow().is_none(),
         }
     });
-    let disk = DiskSpace::of(&app.config.data_dir).filter(|_| is_admin);
+    let disk = DiskSpace::read(&app.config.data_dir).filter(|_| is_admin);
     HealthView {
         status: Named(status),
         version: env!("CARGO_PKG_VERSION"),
@@ -243,10 +243,10 @@ mod tests {
         let health = rest.admin("GET", PATH, Value::Null).await.body;
         assert_eq!(health["status"], "error");
         let problems = health["problems"].as_array().unwrap();
-        let of_kind = |kind: &str| problems.iter().find(|it| it["kind"] == kind).unwrap();
-        assert_eq!(of_kind("source_failing")["message"], "tv.example answered 403");
-        assert!(of_kind("source_failing")["advice"].as_str().unwrap().starts_with("Check the address"));
-        assert!(of_kind("account_expired")["title"].as_str().unwrap().contains("Secret TV"));
+        let problem = |kind: &str| problems.iter().find(|it| it["kind"] == kind).unwrap();
+        assert_eq!(problem("source_failing")["message"], "tv.example answered 403");
+        assert!(problem("source_failing")["advice"].as_str().unwrap().starts_with("Check the address"));
+        assert!(problem("account_expired")["title"].as_str().unwrap().contains("Secret TV"));
         assert_eq!(health["store"]["is_writable"], json!(true));
 
         let reduced = rest.standard("GET", PATH, Value::Null).await;

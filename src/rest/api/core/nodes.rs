@@ -39,7 +39,7 @@ pub(crate) struct ClusterNodesView {
     /// older nodes cannot take part any more. `null` if there is none.
     #[field(example = "3")]
     finalizable_version: Option<u64>,
-    /// All nodes by name, also those that left or no longer answer.
+    /// All nodes by name, also those that left or do not answer.
     nodes: Vec<ClusterNodeView>,
     /// Number of nodes in the answer.
     #[field(example = "2")]

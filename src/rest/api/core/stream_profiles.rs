@@ -323,13 +323,13 @@ mod tests {
         let parameters = "-i {streamUrl} 'a b' -f mpegts pipe:1";
         let id = make(&rest, json!({ "name": "x", "command": "ffmpeg", "parameters": parameters })).await;
         let one = format!("{LIST}{id}/");
-        let of = |body: &Value| json!([body["delivery"], body["command"], body["parameters"]]);
+        let delivery = |body: &Value| json!([body["delivery"], body["command"], body["parameters"]]);
         let shown = rest.admin("GET", &one, Value::Null).await.body;
-        assert_eq!(of(&shown), json!(["command", "ffmpeg", parameters]));
+        assert_eq!(delivery(&shown), json!(["command", "ffmpeg", parameters]));
         let renamed = rest.admin("PATCH", &one, json!({ "name": "y" })).await;
-        assert_eq!(of(&renamed.body), of(&shown), "{}", renamed.text);
+        assert_eq!(delivery(&renamed.body), delivery(&shown), "{}", renamed.text);
         let proxied = rest.admin("PATCH", &one, json!({ "delivery": "proxy" })).await;
-        assert_eq!(of(&proxied.body), json!(["proxy", "", ""]), "{}", proxied.text);
+        assert_eq!(delivery(&proxied.body), json!(["proxy", "", ""]), "{}", proxied.text);
         make(&rest, json!({ "name": "none", "command": "", "parameters": "" })).await;
     }
 

@@ -162,7 +162,7 @@ fn view(trial: Trial) -> StreamProfileTestResultView {
     let (account_name, m3u_profile_id) = account.unzip();
     let read = opened.as_ref().map(|_| sample.took.as_secs_f64());
     let programme = sample.programme.map(|it| it.as_secs_f64()).filter(|it| *it > 0.0);
-    let of_bits = |seconds: f64| sample.bytes as f64 * 8.0 / 1000.0 / seconds;
+    let kilobits_per_second = |seconds: f64| sample.bytes as f64 * 8.0 / 1000.0 / seconds;
     StreamProfileTestResultView {
         success: (outcome != TrialOutcome::Redirects).then_some(outcome == TrialOutcome::Played),
         message: sentence(&outcome.to_string()),
@@ -185,7 +185,7 @@ fn view(trial: Trial) -> StreamProfileTestResultView {
         place: opened.map(|it| it.place),
         seconds_read: read.map(hundredths),
         bytes: sample.bytes,
-        bitrate_kbps: programme.or(read).filter(|it| *it > 0.0).map(|it| hundredths(of_bits(it))),
+        bitrate_kbps: programme.or(read).filter(|it| *it > 0.0).map(|it| hundredths(kilobits_per_second(it))),
         programme_seconds: programme.map(hundredths),
         speed: programme.zip(read.filter(|it| *it > 0.0)).map(|(made, took)| hundredths(made / took)),
         video_codec: sample.video,
@@ -267,9 +267,9 @@ mod tests {
         let rest = with_stream(true).await;
         let failed = rest.admin("POST", PROXY, json!({ "stream": 7 })).await;
         assert!(!failed.text.contains(SECRET), "{}", failed.text);
-        let of = |body: &Value, keys: &[&str]| keys.iter().map(|it| body[it].clone()).collect::<Value>();
+        let members = |body: &Value, keys: &[&str]| keys.iter().map(|it| body[it].clone()).collect::<Value>();
         assert_eq!(
-            of(
+            members(
                 &failed.body,
                 &["success", "outcome", "cause", "message", "delivery", "account_name", "bytes"]
             ),

@@ -67,7 +67,7 @@ async fn current(call: Call, query: CurrentQuery) -> Result<Vec<GridProgramView>
 
 fn programmes_of_channels(guides: &GuideReader, channels: &[Arc<Channel>]) -> Vec<GridProgramView> {
     let running = |channel: &Arc<Channel>| {
-        let guide = guides.of_channel(channel)?;
+        let guide = guides.channel_guide(channel)?;
         let tvg_id = match guide.is_generated() {
             true => channel.uuid.to_string(),
             false => guide.guide_channel.key.clone(),
@@ -79,7 +79,7 @@ fn programmes_of_channels(guides: &GuideReader, channels: &[Arc<Channel>]) -> Ve
 
 fn programmes_of_guide_channels(guides: &GuideReader, ids: &[GuideChannelId]) -> Vec<GridProgramView> {
     let running = |id: &GuideChannelId| {
-        let guide = guides.of_guide_channel(*id)?;
+        let guide = guides.file_guide(*id)?;
         let running = running(guides, &guide, &guide.guide_channel.key)?;
         Some(GridProgramView { epg_data_id: Some(*id), ..running })
     };

@@ -104,7 +104,7 @@ fn rows(guides: &GuideReader, channels: &[&Arc<Channel>]) -> Vec<GridRow> {
     let mut rows: Vec<GridRow> = Vec::new();
     let mut by_guide_channel: HashMap<GuideChannelId, usize> = HashMap::new();
     for channel in channels {
-        let Some(guide) = guides.of_channel(channel) else { continue };
+        let Some(guide) = guides.channel_guide(channel) else { continue };
         if guide.is_generated() {
             let tvg_id = channel.uuid.to_string();
             rows.push(GridRow { guide, tvg_id, channels: vec![channel.id] });

@@ -26,12 +26,12 @@ use server::reply::Refusal;
 use storage::Write;
 use storage::records::link_key;
 
-use super::accounts::refresh_if_possible;
-use super::text::sentence;
+use super::built_in::{LOCKED, find_unlocked};
+use super::refresh::refresh_if_possible;
 use super::vod::{CategorySetting, change_category};
-use super::{LOCKED, find_unlocked};
 use crate::rest::api::channels::streams::blocking;
 use crate::rest::api::channels::values::ChannelNumberValue;
+use crate::rest::api::text::sentence;
 use crate::rest::record::{set, set_fields};
 
 /// A channel group that the playlist of an account names, with the settings of the account.
@@ -56,7 +56,7 @@ pub(crate) struct AccountGroupView {
     pub(super) auto_sync_channel_end: Option<ChannelNumberValue>,
     /// Further settings. Visible to admins only.
     pub(super) custom_properties: Map<String, Value>,
-    /// Whether the latest playlist no longer names the group.
+    /// Whether the group is missing from the latest playlist.
     pub(super) is_stale: bool,
     /// When the playlist last named the group.
     pub(super) last_seen: Option<Time>,
@@ -398,7 +398,7 @@ mod tests {
         let groups = rest.admin("GET", &account, Value::Null).await.body["channel_groups"].clone();
         assert_eq!(groups[0]["custom_properties"], json!({ "compact_numbering": true }));
 
-        let of = |more: Value| {
+        let settings_body = |more: Value| {
             let mut setting = json!({ "channel_group": group });
             setting.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
             json!({ "group_settings": [{ "channel_group": group, "enabled": true }, setting] })
@@ -424,7 +424,7 @@ mod tests {
                 "fixed, provider, next_available",
             ),
         ] {
-            let refused = rest.admin("PATCH", &path, of(more)).await;
+            let refused = rest.admin("PATCH", &path, settings_body(more)).await;
             let message = refused.body["group_settings"][0].as_str().unwrap_or_default().to_owned();
             assert!(refused.status == 400 && message.starts_with("Item 2: "), "{}", refused.text);
             assert!(message.contains(expected), "{message}");

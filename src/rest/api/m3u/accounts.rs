@@ -22,10 +22,12 @@ use storage::records::next_profile_id;
 use tokio::task::spawn_blocking;
 use tracing::{error, warn};
 
+use super::built_in::{LOCKED, find_unlocked};
 use super::edit::Change;
 use super::files::{self, PLAYLIST_BYTES_MAX};
+use super::refresh::refresh_if_possible;
 use super::view::{M3UAccountEdit, M3UAccountView, NewM3UAccount};
-use super::{LOCKED, account_groups, find_unlocked, guide, logins, server_groups, vod};
+use super::{account_groups, guide, logins, server_groups, vod};
 use crate::rest::choice::choice;
 use crate::rest::list::{Ordering, Page, Search, WholeOrPages, matches};
 use crate::rest::record::{RecordCall, set};
@@ -190,17 +192,6 @@ async fn update(
     vod::after_change(&call, Some(&then), &account).await;
     guide::refresh(&call, guide).await;
     call.render(&account)
-}
-
-/// Starts a refresh after a change. A running refresh with the old settings is replaced.
-pub(super) async fn refresh_if_possible(call: &Call, account: &Account, has_new_list: bool) {
-    if account.is_active
-        && account.list != PlaylistLocation::None
-        && let Err(error) = call.app.importer.changed(account.id, has_new_list).await
-    {
-        // The schedule will try again.
-        warn!(account.id = %account.id, "failed to start a refresh: {error}");
-    }
 }
 
 /// Saves the uploaded playlist of an account. Refuses it beside another location.

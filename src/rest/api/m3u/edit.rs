@@ -20,8 +20,8 @@ use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 
 use super::location::{LocationChange, location_of};
-use super::text::sentence;
 use super::view::{M3UAccountEdit, M3UAccountRuleView};
+use crate::rest::api::text::sentence;
 use crate::rest::record::{set, set_fields};
 
 /// A valid edit.

@@ -10,9 +10,10 @@ use route_frame::upload::Upload;
 use server::reply::Refusal;
 use services::files::Folder;
 
-use super::accounts::refresh_if_possible;
+use super::built_in::{LOCKED, find_unlocked};
+use super::logins;
+use super::refresh::refresh_if_possible;
 use super::view::M3UAccountView;
-use super::{LOCKED, find_unlocked, logins};
 use crate::rest::record::RecordCall;
 use crate::rest::saved_upload::{SavedUpload, remove_upload};
 

@@ -20,10 +20,11 @@ use serde_json::{Map, Value};
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 
-use super::accounts::refresh_if_possible;
-use super::text::{Exact, sentence};
-use super::{LOCKED, find_unlocked};
+use super::built_in::{LOCKED, find_unlocked};
+use super::refresh::refresh_if_possible;
+use super::text::Exact;
 use crate::rest::api::channels::streams::blocking;
+use crate::rest::api::text::sentence;
 use crate::rest::choice::{Named, choice};
 use crate::rest::list::{Page, WholeOrPages};
 use crate::rest::record::{set, set_fields};

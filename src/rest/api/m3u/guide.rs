@@ -7,8 +7,7 @@ use server::reply::Refusal;
 use storage::Write;
 use tracing::warn;
 
-use crate::rest::api::epg::sources::edit::forget_content;
-use crate::rest::api::epg::sources::new_source;
+use crate::rest::api::epg::sources::records::{forget_content, new_source};
 
 /// Creates a guide source for the panel of an account, unless the account has one. It is refreshed as often as the
 /// playlist, and daily if the playlist is never refreshed.

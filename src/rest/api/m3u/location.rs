@@ -6,8 +6,9 @@ use domain::secret::Secret;
 use domain::source_url::SourceUrl;
 use server::field_errors::{FieldErrors, NO_FIELD};
 
-use super::text::{AccountType, is_web_url};
+use super::text::AccountType;
 use super::view::M3UAccountEdit;
+use crate::rest::api::text::is_web_url;
 
 /// Change of the location of the playlist.
 pub(super) enum LocationChange {

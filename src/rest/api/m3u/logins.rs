@@ -33,7 +33,7 @@ pub(crate) struct LoginCheckView {
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::post(CHECK, ADMIN, "Checks the login of a profile at its panel.", check)
-            .refuses(StatusCode::BAD_REQUEST, "The account of the profile is no panel account."),
+            .refuses(StatusCode::BAD_REQUEST, "The account of the profile is of another type than XC."),
     ]
 }
 
@@ -41,11 +41,11 @@ async fn check(call: Call) -> Result<Accepted<LoginCheckView>, Refusal> {
     let id = ProfileId(call.id_of("profile_id")?);
     let found = {
         let accounts = call.app.models.accounts.load();
-        let of = |account: &Account| {
+        let account_and_profile = |account: &Account| {
             let profile = account.profiles.iter().find(|it| it.id == id)?;
             Some((account.id, profile.name.clone()))
         };
-        accounts.iter().find_map(|it| of(it))
+        accounts.iter().find_map(|it| account_and_profile(it))
     };
     let (account, name) = found.ok_or_else(unknown)?;
     let started = call.app.importer.check_login(account, id).await;

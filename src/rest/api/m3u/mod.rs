@@ -6,6 +6,7 @@
 
 mod account_groups;
 mod accounts;
+mod built_in;
 mod edit;
 mod expiry;
 mod files;
@@ -26,12 +27,7 @@ pub(super) mod text;
 mod view;
 pub(in crate::rest::api) mod vod;
 
-use domain::account::Account;
 use route_frame::route::Route;
-use server::reply::Refusal;
-use storage::Write;
-
-use crate::rest::record::find;
 
 pub(super) fn routes() -> Vec<Route> {
     let parts = [
@@ -49,12 +45,3 @@ pub(super) fn routes() -> Vec<Route> {
     ];
     parts.into_iter().flatten().collect()
 }
-
-/// Returns the account with this id, for a write that changes or deletes it. Refuses the built-in account for streams
-/// that admins add.
-fn find_unlocked(write: &Write<'_>, id: u32) -> Result<Account, Refusal> {
-    let account: Account = find(write, id)?;
-    if account.is_custom() { Err(Refusal::bad_request(LOCKED)) } else { Ok(account) }
-}
-
-const LOCKED: &str = "The built-in account cannot be changed or deleted.";

@@ -18,9 +18,11 @@ use server::reply::Refusal;
 use storage::Write;
 use storage::records::next_profile_id;
 
-use super::text::{Exact, sentence};
+use super::built_in::{LOCKED, find_unlocked};
+use super::logins;
+use super::text::Exact;
 use super::view::{AccountLookup, M3UAccountProfileEdit, M3UAccountProfileView, NewM3UAccountProfile};
-use super::{LOCKED, find_unlocked, logins};
+use crate::rest::api::text::sentence;
 use crate::rest::list::{Page, WholeOrPages};
 use crate::rest::record::{Lookup, RecordCall, Render, set, set_fields};
 

@@ -11,6 +11,7 @@ use route_frame::route::{Accepted, Route};
 use route_frame::value::Time;
 use serde::Serialize;
 use server::reply::Refusal;
+use tracing::warn;
 use uuid::Uuid;
 
 use crate::rest::choice::{Named, choice};
@@ -93,7 +94,7 @@ pub(crate) struct M3URefreshView {
     /// Number of changed streams.
     #[field(example = "3")]
     streams_updated: u64,
-    /// Number of streams that are no longer in the playlist.
+    /// Number of streams that are missing from the new playlist.
     #[field(example = "1")]
     streams_gone: u64,
     /// Outcome of the refresh. `pending_confirmation`: many known streams are missing from the list, and nothing was
@@ -201,6 +202,17 @@ async fn refresh_all(call: Call) -> Result<Accepted<RefreshesStartedView>, Refus
         n => format!("{n} refreshes have started."),
     };
     Ok(Accepted(RefreshesStartedView { success: true, message, tasks }))
+}
+
+/// Starts a refresh after a change. A running refresh with the old settings is replaced.
+pub(super) async fn refresh_if_possible(call: &Call, account: &Account, has_new_list: bool) {
+    if account.is_active
+        && account.list != PlaylistLocation::None
+        && let Err(error) = call.app.importer.changed(account.id, has_new_list).await
+    {
+        // The schedule will try again.
+        warn!(account.id = %account.id, "failed to start a refresh: {error}");
+    }
 }
 
 pub(in crate::rest::api) fn stopping(_: AskError) -> Refusal {

@@ -20,9 +20,12 @@ use domain::user::UserLevel;
 use resource_derive::View;
 use route_frame::app::App;
 use route_frame::call::Call;
-use route_frame::value::{Time, WriteOnly};
+use route_frame::field::Field;
+use route_frame::input::Element;
+use route_frame::value::{Readable, Time, WriteOnly};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 use storage::Table;
 
@@ -30,8 +33,9 @@ use super::account_groups::AccountGroupView;
 use super::expiry::{self, ExpirationView};
 use super::filters::{self, M3UFilterView};
 use super::logins;
-use super::text::{AccountType, Exact, shown_url};
+use super::text::{AccountType, Exact};
 use crate::rest::api::channels::values::ChannelNumberValue;
+use crate::rest::api::text::shown_url;
 use crate::rest::choice::{Named, choice};
 use crate::rest::record::{Lookup, Render, view_from};
 
@@ -221,6 +225,19 @@ pub(crate) struct M3UAccountRuleView {
     /// Replacement of each match; groups are written `$1` or `\1`.
     #[field(required, blank, chars_max = 1_024, example = "")]
     pub(super) replace: Exact,
+}
+
+impl Readable for M3UAccountRuleView {
+    fn read(value: &Value, _: &Field) -> Result<Self, String> {
+        let new = NewM3UAccountRule::read_element(value, false).map_err(FieldErrors::first_message)?;
+        Ok(M3UAccountRuleView { field: new.field, find: new.find, replace: new.replace })
+    }
+}
+
+impl M3UAccountRuleView {
+    pub(super) fn into_rule(self) -> Rule {
+        Rule { field: self.field.0, find: self.find.0, replace: self.replace.0 }
+    }
 }
 
 choice!(RuleField { Name = "name", Url = "url", TvgId = "tvg_id", Group = "group", Logo = "logo" });

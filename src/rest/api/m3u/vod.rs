@@ -95,7 +95,7 @@ struct VodRefreshView {
     /// Number of changed ones.
     #[field(example = "3")]
     titles_updated: u64,
-    /// Number of those that are no longer listed.
+    /// Number of those that are missing from the new lists.
     #[field(example = "1")]
     titles_gone: u64,
     /// Outcome of the refresh. `pending_confirmation`: most known titles are missing from a list, and nothing was changed.
@@ -310,15 +310,15 @@ mod tests {
     async fn categories_of_an_account_are_enabled_by_their_ids() {
         let rest = with_category().await;
         let path = "/api/m3u/accounts/40/group-settings/";
-        let of = |settings: Value| json!({ "category_settings": settings });
-        let changed = of(json!([{ "id": 50, "enabled": true, "custom_properties": { "a": 1 } }]));
+        let settings_body = |settings: Value| json!({ "category_settings": settings });
+        let changed = settings_body(json!([{ "id": 50, "enabled": true, "custom_properties": { "a": 1 } }]));
         assert_eq!(rest.admin("PATCH", path, changed).await.status, 200);
         assert_eq!((link(&rest).enabled, &link(&rest).custom_properties["a"]), (true, &json!(1)));
-        let kept = of(json!([{ "id": 50, "enabled": false }]));
+        let kept = settings_body(json!([{ "id": 50, "enabled": false }]));
         assert_eq!(rest.admin("PATCH", path, kept).await.status, 200);
         assert_eq!((link(&rest).enabled, &link(&rest).custom_properties["a"]), (false, &json!(1)));
         // A refused change changes nothing.
-        let refused = of(json!([{ "id": 50, "enabled": true }, { "id": 51, "enabled": true }]));
+        let refused = settings_body(json!([{ "id": 50, "enabled": true }, { "id": 51, "enabled": true }]));
         let refused = rest.admin("PATCH", path, refused).await;
         let message = refused.body["category_settings"][0].as_str().unwrap_or_default().to_owned();
         assert_eq!(

@@ -15,8 +15,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use server::reply::Refusal;
 
+use super::records::{change, find, installed, key_of, shown};
+use super::refusals::{NO_PLUGIN, NOT_FOR_PLUGINS, refused};
 use super::runs::follow_record;
-use super::{NO_PLUGIN, NOT_FOR_PLUGINS, PluginView, change, find, installed, key_of, refused, shown};
+use super::view::PluginView;
 
 /// Whether a plugin is enabled.
 #[derive(Debug, Body)]

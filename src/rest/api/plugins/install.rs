@@ -18,10 +18,10 @@ use storage::plugin_files::{ArchiveError, StagedPlugin};
 use storage::records::{remove_plugin_values, remove_runs_of_plugin};
 use tracing::{info, warn};
 
-use super::runs::{follow_record, sentence};
-use super::{
-    NO_PLUGIN, NOT_FOR_PLUGINS, PluginView, blocking, change, failed, find, installed, key_of, refused, shown,
-};
+use super::records::{blocking, change, find, installed, key_of, shown};
+use super::refusals::{NO_PLUGIN, NOT_FOR_PLUGINS, failed, refused, sentence};
+use super::runs::follow_record;
+use super::view::PluginView;
 use crate::plugin_archives::share_plugin;
 
 /// How a plugin is installed.

@@ -11,9 +11,10 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
 
+use super::records::{change, find, installed, key_of, shown};
+use super::refusals::{NO_PLUGIN, NOT_FOR_PLUGINS};
 use super::runs::follow_record;
-use super::view::set_limits;
-use super::{NO_PLUGIN, NOT_FOR_PLUGINS, PluginView, change, find, installed, key_of, shown};
+use super::view::{PluginView, set_limits};
 
 /// Limits of the processes of a plugin. One that is left out stays; `null` is the limit of the manifest.
 #[derive(Debug, Body)]

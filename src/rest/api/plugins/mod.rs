@@ -3,6 +3,8 @@
 mod enabling;
 mod install;
 mod limits;
+mod records;
+mod refusals;
 mod runs;
 mod settings;
 #[cfg(test)]
@@ -11,22 +13,21 @@ mod view;
 
 use std::sync::Arc;
 
-use domain::plugin::{Plugin, PluginKey};
+use domain::plugin::PluginKey;
 use http::StatusCode;
 use resource_derive::View;
 use route_frame::access::{ADMIN, Access};
 use route_frame::app::App;
-use route_frame::blocking::run_blocking;
 use route_frame::call::Call;
 use route_frame::picture::Picture;
 use route_frame::route::Route;
 use serde::Serialize;
-use serde_json::json;
 use server::reply::Refusal;
 use services::image_types::PictureFormat;
-use services::plugins::{InstalledPlugins, PLUGINS_MAX, PluginEntry, record_of};
-use storage::Error as StoreError;
+use services::plugins::{PLUGINS_MAX, PluginEntry, record_of};
 
+use self::records::blocking;
+use self::refusals::failed;
 pub(crate) use self::view::PluginView;
 
 /// All plugins.
@@ -49,12 +50,6 @@ pub(crate) struct ReloadedPluginsView {
 const LIST: &str = "/api/plugins/plugins/";
 const RELOAD: &str = "/api/plugins/plugins/reload/";
 const LOGO: &str = "/api/plugins/plugins/{key}/logo/";
-
-/// 404, described.
-const NO_PLUGIN: &str = "There is no plugin with this key.";
-/// Why plugins are refused.
-const NOT_FOR_PLUGINS: &str =
-    "Plugins cannot install, enable, restart, delete or run plugins, nor set their limits.";
 
 /// Returns the routes below `/api/plugins/`.
 pub(super) fn routes() -> Vec<Route> {
@@ -127,60 +122,4 @@ async fn logo(call: Call) -> Result<Picture, Refusal> {
     // Other formats may contain programs.
     let format = PictureFormat::from_content(&bytes).filter(|it| *it != PictureFormat::Gif);
     Ok(Picture { format: format.ok_or_else(missing)?, bytes })
-}
-
-/// Returns the key in the path.
-fn key_of(call: &Call) -> Result<PluginKey, Refusal> {
-    let text = call.text("key")?;
-    PluginKey::from_folder(text).ok().filter(|it| it.as_str() == text).ok_or_else(unknown)
-}
-
-/// Reads the plugin with this key.
-async fn find(call: &Call, key: &PluginKey) -> Result<PluginEntry, Refusal> {
-    let record = call.app.models.plugins.load().one_by("key", key.as_str()).cloned();
-    let (app, key) = (Arc::clone(&call.app), key.clone());
-    blocking(move || app.plugins.read(&key, record)).await?.ok_or_else(unknown)
-}
-
-/// Changes the record of a plugin, or a new one.
-async fn change(
-    call: &Call,
-    key: PluginKey,
-    change: impl FnOnce(&mut Plugin) + Send + 'static,
-) -> Result<(), Refusal> {
-    call.write(move |write| {
-        let mut record = record_of(write, &key)?;
-        change(&mut record);
-        write.put(&record).map_err(StoreError::into)
-    })
-    .await
-}
-
-/// Returns the view of a plugin after a change.
-async fn shown(call: &Call, key: &PluginKey) -> Result<PluginView, Refusal> {
-    Ok(PluginView::new(call, &find(call, key).await?).await)
-}
-
-fn unknown() -> Refusal {
-    failed(Refusal::not_found("Plugin not found"), "Plugin not found")
-}
-
-/// Gives a refusal the body that clients of plugins read.
-fn failed(refusal: Refusal, error: &str) -> Refusal {
-    refusal.with_body(json!({ "success": false, "error": error, "detail": error }))
-}
-
-/// Refuses a request with 400 and a sentence.
-fn refused(error: &str) -> Refusal {
-    failed(Refusal::bad_request(error), error)
-}
-
-/// Runs a function on a thread that may block.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
-    run_blocking("use the plugins", work).await
-}
-
-/// Returns the installed plugins of the gateway.
-fn installed(call: &Call) -> &InstalledPlugins {
-    &call.app.plugins
 }

@@ -17,7 +17,9 @@ use tokio::time::timeout;
 use uuid::Uuid;
 use warp::reply::Response as Reply;
 
-use super::{NO_PLUGIN, NOT_FOR_PLUGINS, PluginView, change, failed, find, key_of, shown, unknown};
+use super::records::{change, find, key_of, shown};
+use super::refusals::{NO_PLUGIN, NOT_FOR_PLUGINS, refused_with, sentence, unknown};
+use super::view::PluginView;
 
 /// An action to run.
 #[derive(Debug, Body)]
@@ -170,7 +172,7 @@ async fn run(call: Call, body: PluginRunBody) -> Result<RunReply, Refusal> {
     let key = key_of(&call)?;
     let plugin = find(&call, &key).await?;
     if !plugin.record.as_ref().is_some_and(|it| it.is_enabled) {
-        return Err(refused(StatusCode::FORBIDDEN, "Plugin is disabled"));
+        return Err(refused_with(StatusCode::FORBIDDEN, "Plugin is disabled"));
     }
     let params = body.params.flatten().unwrap_or_default();
     let answer = call.app.plugin_processes.handle.run(&key, &body.action, params, RunCause::Button).await;
@@ -186,13 +188,13 @@ async fn run(call: Call, body: PluginRunBody) -> Result<RunReply, Refusal> {
         RunResult::UnknownAction => {
             object(json!({ "status": "error", "message": format!("Unknown action: {}", body.action) }))
         }
-        RunResult::Raised(error) => return Err(refused(StatusCode::INTERNAL_SERVER_ERROR, &error)),
-        RunResult::Crashed(error) => return Err(refused(StatusCode::BAD_GATEWAY, &error)),
+        RunResult::Raised(error) => return Err(refused_with(StatusCode::INTERNAL_SERVER_ERROR, &error)),
+        RunResult::Crashed(error) => return Err(refused_with(StatusCode::BAD_GATEWAY, &error)),
         RunResult::TimedOut => {
-            return Err(refused(StatusCode::GATEWAY_TIMEOUT, "The action took longer than its time."));
+            return Err(refused_with(StatusCode::GATEWAY_TIMEOUT, "The action took longer than its time."));
         }
-        RunResult::Cancelled => return Err(refused(StatusCode::CONFLICT, "The run was cancelled.")),
-        RunResult::Stopped => return Err(refused(StatusCode::CONFLICT, "The plugin was stopped.")),
+        RunResult::Cancelled => return Err(refused_with(StatusCode::CONFLICT, "The run was cancelled.")),
+        RunResult::Stopped => return Err(refused_with(StatusCode::CONFLICT, "The plugin was stopped.")),
     };
     Ok(RunReply(PluginRunResultView { success: true, result: Some(result), run }))
 }
@@ -200,11 +202,11 @@ async fn run(call: Call, body: PluginRunBody) -> Result<RunReply, Refusal> {
 fn no_run(refusal: &RunRefusal) -> Refusal {
     let status = match refusal {
         RunRefusal::UnknownPlugin => return unknown(),
-        RunRefusal::Disabled => return refused(StatusCode::FORBIDDEN, "Plugin is disabled"),
+        RunRefusal::Disabled => return refused_with(StatusCode::FORBIDDEN, "Plugin is disabled"),
         RunRefusal::Failed(_) | RunRefusal::SafeMode => StatusCode::CONFLICT,
         RunRefusal::TooMany => StatusCode::SERVICE_UNAVAILABLE,
     };
-    refused(status, &sentence(&refusal.to_string()))
+    refused_with(status, &sentence(&refusal.to_string()))
 }
 
 async fn runs(call: Call) -> Result<PluginRunsView, Refusal> {
@@ -258,7 +260,7 @@ async fn restart(call: Call) -> Result<RestartedPluginView, Refusal> {
     let key = key_of(&call)?;
     let plugin = find(&call, &key).await?;
     if !plugin.record.as_ref().is_some_and(|it| it.is_enabled) {
-        return Err(refused(StatusCode::CONFLICT, "Plugin is disabled"));
+        return Err(refused_with(StatusCode::CONFLICT, "Plugin is disabled"));
     }
     change(&call, key.clone(), |plugin| {
         plugin.failed = None;
@@ -283,25 +285,12 @@ fn no_effect(error: &PluginError) -> Refusal {
     match error {
         PluginError::Unknown => unknown(),
         PluginError::SafeMode | PluginError::NotReady(_) => {
-            refused(StatusCode::CONFLICT, &sentence(&error.to_string()))
+            refused_with(StatusCode::CONFLICT, &sentence(&error.to_string()))
         }
         PluginError::Stopping | PluginError::Busy => {
-            refused(StatusCode::SERVICE_UNAVAILABLE, &sentence(&error.to_string()))
+            refused_with(StatusCode::SERVICE_UNAVAILABLE, &sentence(&error.to_string()))
         }
     }
-}
-
-/// Returns a refusal with the body that clients of plugins read.
-pub(super) fn refused(status: StatusCode, error: &str) -> Refusal {
-    failed(Refusal::status(status).with_detail(error), error)
-}
-
-/// Returns the text of an error as a sentence.
-pub(super) fn sentence(error: &str) -> String {
-    let mut letters = error.chars();
-    let first = letters.next().map(|it| it.to_uppercase().to_string()).unwrap_or_default();
-    let text = first + letters.as_str();
-    if text.ends_with('.') { text } else { text + "." }
 }
 
 fn object(value: Value) -> Map<String, Value> {

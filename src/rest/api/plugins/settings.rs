@@ -11,7 +11,8 @@ use serde_json::{Map, Value};
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 
-use super::{NO_PLUGIN, change, find, key_of};
+use super::records::{change, find, key_of};
+use super::refusals::NO_PLUGIN;
 
 /// New settings of a plugin.
 #[derive(Debug, Body)]

@@ -4,7 +4,6 @@
 
 use actors::{ReportedPosition, VodSessionInfo, now_ms};
 use domain::catchup::{ArchiveTimes, parse_start};
-use domain::ids::{ChannelId, LogoId};
 use http::StatusCode;
 use node::overview::{own_past, past};
 use node::playing_control::{Controlled, Order, Outcome};
@@ -16,60 +15,13 @@ use route_frame::call::Call;
 use route_frame::route::{Created, NoContent, Route};
 use route_frame::value::Time;
 use serde::Serialize;
-use serde_json::Value;
 use server::reply::Refusal;
-use storage::Models;
 use url::form_urlencoded::Serializer;
 use uuid::Uuid;
 
+use super::catchup_view::{CatchupSessionView, CatchupStatsView, session_name, sessions_view};
 use super::control::{node_unanswered, on, order};
-use super::vod::{VodConnectionView, connection};
 use crate::nodes::Nodes;
-
-/// The players that watch the past of channels.
-#[derive(Clone, Debug, Serialize, View)]
-pub(crate) struct CatchupStatsView {
-    /// One session for each player and channel.
-    timeshift_sessions: Vec<CatchupSessionView>,
-    /// Number of sessions.
-    #[field(example = "1")]
-    total_connections: usize,
-    /// When the statistics were read.
-    timestamp: Time,
-}
-
-/// A player that watches the past of a channel. It uses one slot and one connection, whatever times it asks for.
-#[derive(Clone, Debug, Serialize, View)]
-pub(crate) struct CatchupSessionView {
-    /// The name that the player gave the session, or the id of the player.
-    #[field(example = "17")]
-    session_id: String,
-    /// Id of the channel; `null` if it was deleted.
-    #[field(example = "7")]
-    channel_id: Option<ChannelId>,
-    /// UUID of the channel.
-    channel_uuid: Uuid,
-    /// Name of the channel.
-    #[field(example = "News")]
-    channel_name: String,
-    /// Id of the logo of the channel.
-    #[field(example = "5")]
-    logo_id: Option<LogoId>,
-    /// Start of the part that was opened last; `null` before the first one.
-    programme_start: Option<Time>,
-    /// Seconds from there to where the viewer is, as the player reported it since it opened this part.
-    #[field(example = "754.5")]
-    playback_base_secs: Option<f64>,
-    /// When the player reported it.
-    position_anchor_at: Option<Time>,
-    /// Whether the player reported that it is paused.
-    paused: bool,
-    /// Number of players: 1.
-    #[field(example = "1")]
-    connection_count: usize,
-    /// The player.
-    connections: Vec<VodConnectionView>,
-}
 
 /// A part of the past of a channel.
 #[derive(Clone, Debug, Body)]
@@ -154,7 +106,7 @@ pub(super) fn routes() -> Vec<Route> {
             "Returns an address that plays a part of the past of a channel without further credentials.",
             create,
         )
-        .refuses(StatusCode::BAD_REQUEST, "The start is no time, or the channel has no archive.")
+        .refuses(StatusCode::BAD_REQUEST, "The start is invalid, or the channel has no archive.")
         .refuses(StatusCode::FORBIDDEN, "The user may not watch the past of channels.")
         .refuses(
             StatusCode::NOT_FOUND,
@@ -192,7 +144,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn sessions(call: Call) -> Result<Vec<CatchupSessionView>, Refusal> {
     let models = &call.app.models;
-    Ok(own(&call)?.iter().map(|it| view(models, it)).collect())
+    Ok(own(&call)?.iter().map(|it| CatchupSessionView::new(models, it)).collect())
 }
 
 async fn create(call: Call, body: CatchupRequest) -> Result<Created<CatchupAddressView>, Refusal> {
@@ -230,7 +182,7 @@ async fn report(call: Call, body: CatchupPosition) -> Result<NoContent, Refusal>
 /// Returns the session of the path, if it is one of the caller.
 fn wanted(call: &Call) -> Result<Option<VodSessionInfo>, Refusal> {
     let wanted = call.text("session")?;
-    let is_wanted = |it: &VodSessionInfo| name(it) == wanted || it.id.to_string() == wanted;
+    let is_wanted = |it: &VodSessionInfo| session_name(it) == wanted || it.id.to_string() == wanted;
     Ok(own(call)?.into_iter().find(is_wanted))
 }
 
@@ -246,17 +198,6 @@ async fn catchup_stats(call: Call) -> Result<CatchupStatsView, Refusal> {
 /// Returns everybody who watches the past of a channel.
 pub(super) async fn stats(app: &App) -> CatchupStatsView {
     sessions_view(&app.models, &past(app.nodes()).await)
-}
-
-/// Returns the statistics as the WebSocket sends them.
-pub(crate) fn pushed_past_stats(models: &Models, sessions: &[VodSessionInfo]) -> Option<Value> {
-    serde_json::to_value(sessions_view(models, sessions)).ok()
-}
-
-fn sessions_view(models: &Models, sessions: &[VodSessionInfo]) -> CatchupStatsView {
-    let timeshift_sessions: Vec<_> = sessions.iter().map(|it| view(models, it)).collect();
-    let total_connections = timeshift_sessions.len();
-    CatchupStatsView { timeshift_sessions, total_connections, timestamp: Time(now_ms()) }
 }
 
 async fn stop_client(call: Call, body: StopCatchupClient) -> Result<StoppedCatchupClientView, Refusal> {
@@ -288,26 +229,4 @@ fn own(call: &Call) -> Result<Vec<VodSessionInfo>, Refusal> {
     let (user, is_admin) = (call.identity()?, call.is_admin());
     let is_own = |it: &VodSessionInfo| is_admin || it.viewer.user.as_ref() == Some(&user.username);
     Ok(own_past(call.app.nodes()).into_iter().filter(is_own).collect())
-}
-
-fn name(session: &VodSessionInfo) -> String {
-    session.name.clone().unwrap_or_else(|| session.id.to_string())
-}
-
-fn view(models: &Models, session: &VodSessionInfo) -> CatchupSessionView {
-    let channels = models.channels.load();
-    let channel = channels.one_by("uuid", session.uuid().as_bytes());
-    CatchupSessionView {
-        session_id: name(session),
-        channel_id: channel.map(|it| it.id),
-        channel_uuid: session.uuid(),
-        channel_name: session.title.name.clone(),
-        logo_id: channel.and_then(|it| it.logo_id),
-        programme_start: session.programme_start.map(|it| Time(it * 1000)),
-        playback_base_secs: session.reported.map(|it| it.seconds),
-        position_anchor_at: session.reported.map(|it| Time(it.at)),
-        paused: session.reported.is_some_and(|it| it.is_paused),
-        connection_count: 1,
-        connections: vec![connection(models, session)],
-    }
 }

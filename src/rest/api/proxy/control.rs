@@ -16,7 +16,7 @@ use serde_json::json;
 use server::reply::Refusal;
 use uuid::Uuid;
 
-use super::{no_answer, not_live};
+use super::live::{no_answer, not_live};
 use crate::nodes::Nodes;
 
 /// A stopped channel.

@@ -153,8 +153,8 @@ async fn visible(call: &Call) -> Result<Option<BTreeSet<VodCategoryId>>, Refusal
         return Ok(None);
     }
     let (index, seen) = (call.app.titles.index().await?, call.seen_titles());
-    let of_kind = |kind| index.categories(kind, &seen.limits, Some(seen.sources())).into_keys();
-    Ok(Some(TitleKind::ALL.into_iter().flat_map(of_kind).collect()))
+    let category_ids = |kind| index.categories(kind, &seen.limits, Some(seen.sources())).into_keys();
+    Ok(Some(TitleKind::ALL.into_iter().flat_map(category_ids).collect()))
 }
 
 async fn list(
@@ -165,13 +165,13 @@ async fn list(
     let categories = call.app.models.vod_categories.load();
     let links = call.app.models.vod_account_categories.load();
     let is_wanted = |it: &VodCategory| {
-        let of_category = || links.by("category", it.id.0.to_be_bytes());
+        let category_links = || links.by("category", it.id.0.to_be_bytes());
         visible.as_ref().is_none_or(|visible| visible.contains(&it.id))
             && matches(filters.name.as_ref(), [&it.name])
             && matches(filters.search.as_ref(), [&it.name])
             && filters.category_type.is_none_or(|kind| kind.0 == it.kind)
-            && filters.m3u_account.is_none_or(|id| of_category().any(|it| it.account == id))
-            && filters.enabled.is_none_or(|enabled| enabled == of_category().any(|it| it.enabled))
+            && filters.m3u_account.is_none_or(|id| category_links().any(|it| it.account == id))
+            && filters.enabled.is_none_or(|enabled| enabled == category_links().any(|it| it.enabled))
     };
     let mut found: Vec<_> = categories.iter().filter(|it| is_wanted(it)).collect();
     let ordering = filters.ordering.unwrap_or(Ordering::ascending(ByName::Name));
@@ -279,7 +279,7 @@ async fn enable(call: Call, body: EnableCategories) -> Result<CategoriesEnabledV
     let message = match body.enabled {
         true => format!("Enabled {updated_count} categories. The next refresh imports their titles."),
         false => {
-            format!("Disabled {updated_count} categories. Their titles are no longer listed and played.")
+            format!("Disabled {updated_count} categories. Their titles are neither listed nor played.")
         }
     };
     Ok(CategoriesEnabledView { message, updated_count })

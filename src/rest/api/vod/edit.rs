@@ -29,7 +29,7 @@ use super::view::{MovieView, SeriesView, VodLookup};
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
 
 /// Values of a film or a series with priority over those of its accounts. Fields that are left out keep their value, `null`
-/// gets the value of the accounts back, and an empty text is no value.
+/// gets the value of the accounts back, and an empty text removes the value.
 #[derive(Clone, Debug, Default, Body)]
 #[resource(name = "TitleEdit")]
 pub(crate) struct TitleEdit {

@@ -108,7 +108,7 @@ pub(super) struct TitlesFound {
 impl TitleFilters {
     pub(super) fn wanted(self, call: &Call, kinds: &'static [TitleKind]) -> Wanted {
         let categories = self.category.as_deref().map(|it| categories(call, it));
-        let of_kinds = |id: u32| kinds.iter().filter_map(move |kind| TitleId::new(*kind, id));
+        let title_ids = |id: u32| kinds.iter().filter_map(move |kind| TitleId::new(*kind, id));
         let ordering = self.ordering.unwrap_or(Ordering::ascending(By::Name));
         let (order, of_records) = match ordering.by {
             By::Name => (VodOrder::Name, None),
@@ -128,7 +128,7 @@ impl TitleFilters {
                 [kind] => Some(*kind),
                 _ => None,
             },
-            ids: self.ids.map(|it| it.into_iter().flat_map(of_kinds).collect()),
+            ids: self.ids.map(|it| it.into_iter().flat_map(title_ids).collect()),
             name,
             accounts: self.m3u_account.map(HashSet::from_iter),
             categories,

@@ -127,9 +127,9 @@ async fn picture_of_title(
             None => title.logo().map(str::to_owned),
             Some(n) => {
                 let opened = title.relations.first().map(|it| titles.details(it.id)).transpose()?.flatten();
-                let properties = Properties::of_title(&title, opened.as_ref());
+                let properties = Properties::from_title(&title, opened.as_ref());
                 let found = properties.backdrops();
-                let lists_only = Properties::of_title(&title, None);
+                let lists_only = Properties::from_title(&title, None);
                 // Addresses of lists count the pictures of lists, and those of one title all of its pictures.
                 found.get(n).or(lists_only.backdrops().get(n)).map(|it| (*it).to_owned())
             }
@@ -181,7 +181,7 @@ async fn image(
 /// Returns the way to a picture: no nearer than the list that named it.
 fn way(call: &Call, account: Option<AccountId>) -> ImageWay {
     match account {
-        Some(account) => ImageWay::of_account(&call.app.models, account),
+        Some(account) => ImageWay::from_account(&call.app.models, account),
         None => Reach::default().into(),
     }
 }

@@ -168,7 +168,7 @@ pub(crate) struct PlayAddressView {
     container_extension: String,
     /// Length in seconds.
     duration_secs: Option<u32>,
-    /// When the address can no longer be opened.
+    /// When the address expires.
     expires_at: Time,
 }
 
@@ -241,7 +241,7 @@ async fn movie_provider_info(call: Call, which: WhichRelation) -> Result<MoviePr
     let wanted = choose(&lookup, &film, which.relation_id)?.id;
     let OpenedTitle { title: film, details } = call.app.titles.open(film, Some(wanted)).await?;
     let relation = film.relation(wanted).ok_or_else(|| unknown(TitleKind::Movie))?;
-    let properties = Properties::of_title(&film, details.as_ref());
+    let properties = Properties::from_title(&film, details.as_ref());
     let picture = film.logo().map(|_| image_address(&lookup.origin, &film)).unwrap_or_default();
     let plot = film.description().unwrap_or_default().to_owned();
     let backdrops = properties.backdrops().into_iter().enumerate();
@@ -293,7 +293,7 @@ async fn series_provider_info(call: Call, options: SeriesOptions) -> Result<Seri
         _ => call.app.titles.open_series(series).await?,
     };
     let relation = series.relation(wanted).ok_or_else(|| unknown(TitleKind::Series))?;
-    let properties = Properties::of_title(&series, details.as_ref());
+    let properties = Properties::from_title(&series, details.as_ref());
     let mut seasons: BTreeMap<u32, Vec<Value>> = BTreeMap::new();
     for episode in &episodes {
         let Some(offer) = episode.offers.iter().find(|it| it.relation == wanted) else { continue };

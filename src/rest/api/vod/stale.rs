@@ -1,4 +1,4 @@
-//! `/api/vod/clean-stale/`: removes what accounts no longer list.
+//! `/api/vod/clean-stale/`: removes what is missing from the latest lists of accounts.
 
 use std::collections::HashSet;
 
@@ -52,7 +52,8 @@ pub(crate) struct CleanedView {
 }
 
 pub(super) fn routes() -> Vec<Route> {
-    let summary = "Removes relations that accounts no longer list, and titles that no account offers.";
+    let summary =
+        "Removes relations that are missing from the latest lists, and titles that no account offers.";
     vec![Route::post("/api/vod/clean-stale/", ADMIN, summary, clean_stale).with_bulk_body()]
 }
 

@@ -188,7 +188,7 @@ async fn an_address_to_play_contains_a_token_for_this_title_only() {
     let user = rest.auth.user_of_play_token(token, uuid.parse().unwrap()).unwrap();
     assert_eq!(user.id.0, STREAMER);
     assert!(rest.auth.user_of_play_token(token, uuid::Uuid::from_u128(1)).is_err());
-    assert!(rest.auth.user_of_token(token).is_err(), "it is no access token");
+    assert!(rest.auth.user_of_token(token).is_err(), "it plays one title only");
     let episode = rest.streamer("GET", "/api/vod/episodes/2/stream/", Value::Null).await;
     assert!(episode.body["url"].as_str().unwrap().contains("/proxy/vod/episode/"), "{}", episode.text);
 }

@@ -276,7 +276,7 @@ pub(crate) struct EpisodeProviderView {
     stream_id: String,
     /// Extension of the file; empty if unknown.
     container_extension: String,
-    /// Whether the account no longer lists the episode.
+    /// Whether the episode is missing from the latest list of the account.
     is_stale: bool,
     /// Address at the provider; `null` for users other than admins.
     url: Option<String>,
@@ -319,7 +319,7 @@ pub(crate) struct RelationView {
     /// Why the relation belongs to its title.
     #[field(example = "same TMDB id 949")]
     match_reason: String,
-    /// Whether the account no longer lists it.
+    /// Whether it is missing from the latest list of the account.
     is_stale: bool,
     /// Whether it can play: its account is active and its category enabled.
     is_playable: bool,
@@ -438,7 +438,7 @@ impl VodLookup {
         }
         all.extend(title.custom_properties.clone());
         let mut shown = self.properties(&all);
-        let properties = Properties::of_title(title, None);
+        let properties = Properties::from_title(title, None);
         let backdrops = properties.backdrops().into_iter().enumerate();
         let backdrops: Vec<Value> =
             backdrops.map(|(n, it)| backdrop_address(&self.origin, title, n, it).into()).collect();

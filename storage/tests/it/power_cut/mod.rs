@@ -237,6 +237,10 @@ mod slow {
             fail_call(call, error, 1 + at as u32 % 3);
         }
     }
+}
+
+mod night {
+    use super::*;
 
     #[test]
     fn a_hundred_power_cuts_lose_no_answered_write() {

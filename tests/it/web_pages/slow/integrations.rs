@@ -154,95 +154,100 @@ async fn an_admin_makes_a_webhook_writes_a_template_tests_it_and_signs_its_reque
     assert!(page.browser().console().await.iter().all(|it| it.contains("400")));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_failed_for_good_is_sent_again_or_deleted_and_a_paused_integration_resumes() {
-    let office = Office::open("/integrations").await;
-    let (page, target) = (&office.page, &office.target);
-    let chat = office.webhook("Chat", "/chat").await;
-    target.answers("/chat", [400, 400, 400]);
-    for name in ["anna", "ben", "cora"] {
-        office.fails_a_login(name).await;
-    }
-    office.until_dead(chat, 3).await;
-    // The list follows without being loaded again.
-    let counts =
-        "return [...document.querySelectorAll('tbody tr td:last-child')].map((it) => it.innerText.trim())";
-    page.until_is("failed deliveries", counts, json!(["3"])).await;
+/// Stories beside the one that CI plays.
+mod night {
+    use super::*;
 
-    page.clicks("[role=tab]", "Queue").await;
-    page.until("three rows", ROWS, |it: &Value| it.as_array().is_some_and(|it| it.len() == 3)).await;
-    page.chooses("State", "waiting").await;
-    page.shows("No delivery matches").await;
-    page.chooses("State", "failed").await;
-    let of_anna = "return [...document.querySelectorAll('tr')].find((it) => it.innerText.includes('anna'))
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn what_failed_for_good_is_sent_again_or_deleted_and_a_paused_integration_resumes() {
+        let office = Office::open("/integrations").await;
+        let (page, target) = (&office.page, &office.target);
+        let chat = office.webhook("Chat", "/chat").await;
+        target.answers("/chat", [400, 400, 400]);
+        for name in ["anna", "ben", "cora"] {
+            office.fails_a_login(name).await;
+        }
+        office.until_dead(chat, 3).await;
+        // The list follows without being loaded again.
+        let counts = "return [...document.querySelectorAll('tbody tr td:last-child')].map((it) => it.innerText.trim())";
+        page.until_is("failed deliveries", counts, json!(["3"])).await;
+
+        page.clicks("[role=tab]", "Queue").await;
+        page.until("three rows", ROWS, |it: &Value| it.as_array().is_some_and(|it| it.len() == 3)).await;
+        page.chooses("State", "waiting").await;
+        page.shows("No delivery matches").await;
+        page.chooses("State", "failed").await;
+        let of_anna =
+            "return [...document.querySelectorAll('tr')].find((it) => it.innerText.includes('anna'))
         ?.querySelector('button[aria-label^=\"Send again\"]')?.getAttribute('aria-label') ?? null";
-    let label = page.until("the button", of_anna, |it: &Value| it.is_string()).await;
-    page.presses(label.as_str().unwrap()).await;
-    page.shows("1 delivery is sent again.").await;
-    eventually("the event again", || target.requests("/chat").len() == 4).await;
-    assert_eq!(target.requests("/chat")[3].json()["user"], "anna");
-    page.until("two rows", ROWS, |it: &Value| it.as_array().is_some_and(|it| it.len() == 2)).await;
-    page.presses("Delete all failed ones").await;
-    page.clicks("dialog[open] button", "Delete").await;
-    page.shows("Deleted 2 deliveries.").await;
-    page.shows("No delivery matches").await;
+        let label = page.until("the button", of_anna, |it: &Value| it.is_string()).await;
+        page.presses(label.as_str().unwrap()).await;
+        page.shows("1 delivery is sent again.").await;
+        eventually("the event again", || target.requests("/chat").len() == 4).await;
+        assert_eq!(target.requests("/chat")[3].json()["user"], "anna");
+        page.until("two rows", ROWS, |it: &Value| it.as_array().is_some_and(|it| it.len() == 2)).await;
+        page.presses("Delete all failed ones").await;
+        page.clicks("dialog[open] button", "Delete").await;
+        page.shows("Deleted 2 deliveries.").await;
+        page.shows("No delivery matches").await;
 
-    target.answers("/chat", [410]);
-    office.fails_a_login("dora").await;
-    page.web.opens(&format!("/integrations/{chat}")).await;
-    page.shows("The integration is paused").await;
-    page.web.opens("/health").await;
-    page.shows("Integration \"Chat\" is paused").await;
-    page.presses("Go to the remedy").await;
-    page.lists("Integrations", 1, &["Chat"]).await;
-    page.web.opens(&format!("/integrations/{chat}?tab=queue")).await;
-    page.presses("Resume").await;
-    page.shows("The integration is resumed.").await;
-    page.presses("Send all failed ones again").await;
-    page.clicks("dialog[open] button", "Send again").await;
-    page.shows("1 delivery is sent again.").await;
-    page.shows("Nothing waits").await;
-    assert_eq!(target.received("/chat", 6).await[5].json()["user"], "dora");
+        target.answers("/chat", [410]);
+        office.fails_a_login("dora").await;
+        page.web.opens(&format!("/integrations/{chat}")).await;
+        page.shows("The integration is paused").await;
+        page.web.opens("/health").await;
+        page.shows("Integration \"Chat\" is paused").await;
+        page.presses("Go to the remedy").await;
+        page.lists("Integrations", 1, &["Chat"]).await;
+        page.web.opens(&format!("/integrations/{chat}?tab=queue")).await;
+        page.presses("Resume").await;
+        page.shows("The integration is resumed.").await;
+        page.presses("Send all failed ones again").await;
+        page.clicks("dialog[open] button", "Send again").await;
+        page.shows("1 delivery is sent again.").await;
+        page.shows("Nothing waits").await;
+        assert_eq!(target.received("/chat", 6).await[5].json()["user"], "dora");
 
-    let axe = axe();
-    for tab in ["settings", "events", "queue", "log"] {
-        check(&page.web, &axe, &format!("/integrations/{chat}?tab={tab}")).await;
+        let axe = axe();
+        for tab in ["settings", "events", "queue", "log"] {
+            check(&page.web, &axe, &format!("/integrations/{chat}?tab={tab}")).await;
+        }
+        page.presses("Delete").await;
+        page.clicks("dialog[open] button", "Delete").await;
+        page.shows("No integrations").await;
+        page.web.opens(&format!("/integrations/{chat}")).await;
+        page.shows("There is no such integration.").await;
+        assert_eq!(office.gateway.models().integrations.load().iter().count(), 0);
     }
-    page.presses("Delete").await;
-    page.clicks("dialog[open] button", "Delete").await;
-    page.shows("No integrations").await;
-    page.web.opens(&format!("/integrations/{chat}")).await;
-    page.shows("There is no such integration.").await;
-    assert_eq!(office.gateway.models().integrations.load().iter().count(), 0);
-}
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_admin_chooses_the_action_of_a_plugin_that_an_integration_runs() {
-    let office = Office::open("/plugins?show=install").await;
-    let page = &office.page;
-    let manifest = json!({
-        "name": "Cleaner <b>", "version": "1", "description": "", "permissions": {},
-        "actions": [{"id": "stay", "label": "Stay"}, {"id": "go", "label": "Go"}],
-    });
-    let manifest = part("cleaner/plugin.json", manifest.to_string().as_bytes());
-    page.chooses_archive(&archive(&[manifest, part("cleaner/plugin.py", b"")])).await;
-    page.presses("Install").await;
-    page.shows("Before you enable it").await;
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn an_admin_chooses_the_action_of_a_plugin_that_an_integration_runs() {
+        let office = Office::open("/plugins?show=install").await;
+        let page = &office.page;
+        let manifest = json!({
+            "name": "Cleaner <b>", "version": "1", "description": "", "permissions": {},
+            "actions": [{"id": "stay", "label": "Stay"}, {"id": "go", "label": "Go"}],
+        });
+        let manifest = part("cleaner/plugin.json", manifest.to_string().as_bytes());
+        page.chooses_archive(&archive(&[manifest, part("cleaner/plugin.py", b"")])).await;
+        page.presses("Install").await;
+        page.shows("Before you enable it").await;
 
-    page.web.opens("/integrations/new").await;
-    page.fills("Name", "Evening").await;
-    page.chooses("Type", "Plugin: runs an action of a plugin").await;
-    page.chooses("Plugin", "Cleaner <b> (cleaner)").await;
-    page.shows("The plugin is disabled. Enable it to run its actions.").await;
-    page.chooses("Action", "Go").await;
-    page.presses("Save").await;
-    page.shows("The integration was created. Choose its events.").await;
-    let made = office.admin.get(&format!("{LIST}1/")).await;
-    let target = ["type", "plugin", "action"].map(|it| made.text(it));
-    assert_eq!(target, ["plugin", "cleaner", "go"], "{made:?}");
-    page.clicks("[role=tab]", "Settings").await;
-    let chosen =
-        "return [...document.querySelectorAll('main select')].map((it) => it.selectedOptions[0]?.text)";
-    page.until_is("the chosen action", chosen, json!(["Cleaner <b> (cleaner)", "Go"])).await;
-    check(&page.web, &axe(), "/integrations/1").await;
+        page.web.opens("/integrations/new").await;
+        page.fills("Name", "Evening").await;
+        page.chooses("Type", "Plugin: runs an action of a plugin").await;
+        page.chooses("Plugin", "Cleaner <b> (cleaner)").await;
+        page.shows("The plugin is disabled. Enable it to run its actions.").await;
+        page.chooses("Action", "Go").await;
+        page.presses("Save").await;
+        page.shows("The integration was created. Choose its events.").await;
+        let made = office.admin.get(&format!("{LIST}1/")).await;
+        let target = ["type", "plugin", "action"].map(|it| made.text(it));
+        assert_eq!(target, ["plugin", "cleaner", "go"], "{made:?}");
+        page.clicks("[role=tab]", "Settings").await;
+        let chosen =
+            "return [...document.querySelectorAll('main select')].map((it) => it.selectedOptions[0]?.text)";
+        page.until_is("the chosen action", chosen, json!(["Cleaner <b> (cleaner)", "Go"])).await;
+        check(&page.web, &axe(), "/integrations/1").await;
+    }
 }

@@ -155,44 +155,49 @@ async fn a_viewer_plays_a_programme_of_the_past_with_seeking_and_starts_the_runn
     assert!(console.iter().all(is_ended), "{console:#?}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_archive_whose_clock_is_another_one_goes_on_into_the_live_channel() {
-    // About five seconds, so that several parts with the same clock and then the live channel follow each other.
-    let station = Station::with_archive(film("ts").await[..20_000 * 188].to_vec()).await;
-    let kid = person(&station.gateway, "kid", UserLevel::Streamer).await;
-    let path = format!("/watch/{}", station.gateway.channel("News").uuid);
-    let page = Page::new(Web::signed_in(&station.gateway, &kid, &path).await);
-    page.web.has("video[data-state=playing]").await;
-    page.presses("30 s back").await;
-    page.until("the third part", TIME, |it| it.as_f64().is_some_and(|it| it > 12.0)).await;
-    eventually("the live channel", || station.live.open() == 1).await;
-    let before = page.browser().script(TIME).await.as_f64().unwrap();
-    page.until("what follows", TIME, |it| it.as_f64().is_some_and(|it| it > before + 2.0)).await;
-    assert!(station.asked().len() > 1, "{:?}", station.asked());
-    page.web.is_clean().await;
-}
+/// Stories beside the one that CI plays.
+mod night {
+    use super::*;
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_guide_offers_what_an_archive_has_and_nothing_else() {
-    let station = Station::open().await;
-    let page = Page::open_as_admin(&station.gateway, "/sources?kind=guides").await;
-    upload_of(&page, &station.guide()).await;
-    page.shows("3 programmes").await;
-    let earlier = (station.now - 181.minutes()).as_second() / 60;
-    page.web.opens(&format!("/guide?at={earlier}")).await;
-    page.clicks("[role=gridcell] bdi", "The Third Man").await;
-    page.shows("Watch the channel").await;
-    let plays = "return [...document.querySelectorAll('section[tabindex] .content a')].map((it) => it.textContent.trim())";
-    page.until_is("no way to play it", plays, json!(["Watch the channel"])).await;
-    page.clicks("[role=gridcell] bdi", "Early Show").await;
-    page.until_is("both ways", plays, json!(["Play", "Watch the channel", "Record the series"])).await;
-    page.presses("Record").await;
-    page.shows("The programme is taken from the archive.").await;
-    let start = (station.now - 180.minutes()).as_second();
-    eventually("a request for the programme", || station.asked().iter().any(|it| it.0 == start)).await;
-    page.presses("Play").await;
-    passes(&page, "a programme of the guide", 1.0).await;
-    page.web.is_clean().await;
-    let path = format!("/watch/{}", station.gateway.channel("News").uuid);
-    check(&page.web, &axe(), &path).await;
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn an_archive_whose_clock_is_another_one_goes_on_into_the_live_channel() {
+        // About five seconds, so that several parts with the same clock and then the live channel follow each other.
+        let station = Station::with_archive(film("ts").await[..20_000 * 188].to_vec()).await;
+        let kid = person(&station.gateway, "kid", UserLevel::Streamer).await;
+        let path = format!("/watch/{}", station.gateway.channel("News").uuid);
+        let page = Page::new(Web::signed_in(&station.gateway, &kid, &path).await);
+        page.web.has("video[data-state=playing]").await;
+        page.presses("30 s back").await;
+        page.until("the third part", TIME, |it| it.as_f64().is_some_and(|it| it > 12.0)).await;
+        eventually("the live channel", || station.live.open() == 1).await;
+        let before = page.browser().script(TIME).await.as_f64().unwrap();
+        page.until("what follows", TIME, |it| it.as_f64().is_some_and(|it| it > before + 2.0)).await;
+        assert!(station.asked().len() > 1, "{:?}", station.asked());
+        page.web.is_clean().await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn the_guide_offers_what_an_archive_has_and_nothing_else() {
+        let station = Station::open().await;
+        let page = Page::open_as_admin(&station.gateway, "/sources?kind=guides").await;
+        upload_of(&page, &station.guide()).await;
+        page.shows("3 programmes").await;
+        let earlier = (station.now - 181.minutes()).as_second() / 60;
+        page.web.opens(&format!("/guide?at={earlier}")).await;
+        page.clicks("[role=gridcell] bdi", "The Third Man").await;
+        page.shows("Watch the channel").await;
+        let plays = "return [...document.querySelectorAll('section[tabindex] .content a')].map((it) => it.textContent.trim())";
+        page.until_is("no way to play it", plays, json!(["Watch the channel"])).await;
+        page.clicks("[role=gridcell] bdi", "Early Show").await;
+        page.until_is("both ways", plays, json!(["Play", "Watch the channel", "Record the series"])).await;
+        page.presses("Record").await;
+        page.shows("The programme is taken from the archive.").await;
+        let start = (station.now - 180.minutes()).as_second();
+        eventually("a request for the programme", || station.asked().iter().any(|it| it.0 == start)).await;
+        page.presses("Play").await;
+        passes(&page, "a programme of the guide", 1.0).await;
+        page.web.is_clean().await;
+        let path = format!("/watch/{}", station.gateway.channel("News").uuid);
+        check(&page.web, &axe(), &path).await;
+    }
 }

@@ -132,29 +132,35 @@ async fn an_admin_imports_a_panel_opens_a_series_and_removes_stale_titles() {
     page.web.is_clean().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hostile_names_in_the_library_are_text_and_the_pages_of_titles_have_no_barriers() {
-    let panel = panel();
-    let long = long();
-    offer_films(&panel, &[MARKUP, TURNED, &long, "Heat (1995)"]);
-    let gateway = gateway().await;
-    let page = Page::open_as_admin(&gateway, "/sources").await;
-    import(&page, &panel).await;
-    page.web.opens("/library").await;
-    let seen = page.until("six titles", NAMES, |it| it.as_array().is_some_and(|it| it.len() == 6)).await;
-    let has = |text: &str| {
-        seen.as_array().is_some_and(|it| it.iter().any(|it| it.as_str().is_some_and(|it| it.contains(text))))
-    };
-    assert!(has("<img src=x onerror=alert(1)>") && has("\u{05d7}") && has("Long Long Long"), "{seen}");
-    let paths = "return [...document.querySelectorAll('main ul li a')].map((it) => it.pathname)";
-    let paths = page.browser().script(paths).await;
-    let axe = axe();
-    check(&page.web, &axe, "/library").await;
-    let foreign = "return document.querySelectorAll('main img[src=x], main script').length";
-    assert_eq!(page.browser().script(foreign).await, json!(0));
-    for path in paths.as_array().unwrap() {
-        check(&page.web, &axe, path.as_str().unwrap()).await;
-        page.shows("onerror=alert(1)").await;
-        assert_eq!(page.browser().script(foreign).await, json!(0), "{path}");
+/// Stories beside the one that CI plays.
+mod night {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn hostile_names_in_the_library_are_text_and_the_pages_of_titles_have_no_barriers() {
+        let panel = panel();
+        let long = long();
+        offer_films(&panel, &[MARKUP, TURNED, &long, "Heat (1995)"]);
+        let gateway = gateway().await;
+        let page = Page::open_as_admin(&gateway, "/sources").await;
+        import(&page, &panel).await;
+        page.web.opens("/library").await;
+        let seen = page.until("six titles", NAMES, |it| it.as_array().is_some_and(|it| it.len() == 6)).await;
+        let has = |text: &str| {
+            seen.as_array()
+                .is_some_and(|it| it.iter().any(|it| it.as_str().is_some_and(|it| it.contains(text))))
+        };
+        assert!(has("<img src=x onerror=alert(1)>") && has("\u{05d7}") && has("Long Long Long"), "{seen}");
+        let paths = "return [...document.querySelectorAll('main ul li a')].map((it) => it.pathname)";
+        let paths = page.browser().script(paths).await;
+        let axe = axe();
+        check(&page.web, &axe, "/library").await;
+        let foreign = "return document.querySelectorAll('main img[src=x], main script').length";
+        assert_eq!(page.browser().script(foreign).await, json!(0));
+        for path in paths.as_array().unwrap() {
+            check(&page.web, &axe, path.as_str().unwrap()).await;
+            page.shows("onerror=alert(1)").await;
+            assert_eq!(page.browser().script(foreign).await, json!(0), "{path}");
+        }
     }
 }

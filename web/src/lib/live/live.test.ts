@@ -105,7 +105,7 @@ describe('the socket', () => {
 		expect([live.state, FakeSocket.all.length]).toEqual(['open', 1]);
 		await vi.advanceTimersByTimeAsync(2000);
 		expect([live.state, last().readyState]).toEqual(['closed', 3]);
-		// A new token is no reason to connect.
+		// A new token does not make it connect.
 		tokenChanged();
 		await vi.advanceTimersByTimeAsync(600_000);
 		expect(FakeSocket.all).toHaveLength(1);

@@ -2,7 +2,7 @@ import { fireEvent, render, screen } from '@testing-library/svelte';
 import { expect, it } from 'vitest';
 import NumberField from './NumberField.svelte';
 
-it('a number that is half typed stays in the field, and is no value yet', async () => {
+it('a number that is half typed stays in the field, and becomes a value later', async () => {
 	const values: (number | null)[] = [];
 	render(NumberField, { label: 'Seconds', value: 3, onvalue: (it: number | null) => values.push(it) });
 	const input = screen.getByLabelText<HTMLInputElement>('Seconds');

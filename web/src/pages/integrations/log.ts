@@ -37,7 +37,7 @@ export function partsOf(it: Sent): Part[] {
 	return all.filter((part) => part.content !== '');
 }
 
-/** Returns an object as a text. A text that is no object is the only member, `body`. */
+/** Returns an object as a text. Any other text is the only member, `body`. */
 function objectText(it: Record<string, unknown>): string {
 	const { body, ...others } = it;
 	if (Object.keys(others).length > 0) return JSON.stringify(it, null, 2);

@@ -63,7 +63,7 @@ test('sound that jumps after the picture keeps its distance to it', () => {
 	});
 });
 
-test('rare subtitles are no jump, and bytes between packets are left out', () => {
+test('rare subtitles do not count as a jump, and bytes between packets are left out', () => {
 	const subtitle = (seconds: number): number[] => frame(seconds, 258, 0xbd);
 	const seconds = Array.from({ length: 20 }, (_, n) => frame(10 + n));
 	expect(run([...seconds.slice(0, 10), subtitle(19), ...seconds.slice(10), subtitle(29)]).jumps).toEqual([]);

@@ -93,7 +93,7 @@ export class SteadyClock {
 		const [shown, decoded] = [start + 9, start + 14];
 		// Pictures are sent in the order in which they are decoded.
 		const stamp = stampAt(packet, flags === 3 ? decoded : shown);
-		// Subtitles, among others, have long steps that are no jumps.
+		// Subtitles, among others, have long steps, which do not count as jumps.
 		const shift = isMedia ? this.#shiftOf(((byte(1) & 0x1f) << 8) | byte(2), stamp) : this.#shift;
 		if (shift === 0) return;
 		moveStamp(packet, shown, shift);

@@ -6,7 +6,7 @@ export type SettingGroup = Schemas['CoreSettings'];
 
 const GIB = 1024 ** 3;
 
-/** Returns a size as forms have it; `null` for 0, which is no limit. */
+/** Returns a size as forms have it; `null` for 0, which means without limit. */
 export const inGib = (bytes: number): number | null =>
 	bytes > 0 ? Math.round((bytes / GIB) * 1000) / 1000 : null;
 
@@ -21,7 +21,7 @@ const NUMBERS = ['retention_days', 'retention_count'] as const;
 /** The limits in the order of the form. */
 export const LIMITS = [...SIZES, ...NUMBERS];
 export type Limit = (typeof LIMITS)[number];
-/** Sizes are in GiB here; `null` is no limit. */
+/** Sizes are in GiB here; `null` means without limit. */
 export type Limits = Record<Limit, number | null>;
 
 const isSize = (name: Limit): boolean => (SIZES as readonly string[]).includes(name);

@@ -168,7 +168,7 @@ test('a format that has played is tried once more before another one', async () 
 	player.end();
 });
 
-test('a failure of the network is no reason for another format', async () => {
+test('a failure of the network does not choose another format', async () => {
 	vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
 	const player = new LivePlayer(withScripts(), UUID);
 	await player.start();

@@ -45,7 +45,7 @@ def text(key):
 
 
 def packed(value):
-    """Returns a value as text; bytes that are no text are encoded."""
+    """Returns a value as text; bytes that are not text are encoded."""
     if isinstance(value, bool) or value is None or not isinstance(value, (bytes, str, int, float)):
         raise TypeError(f"a Redis value is bytes, text or a number, not {type(value).__name__}")
     if isinstance(value, bytes):

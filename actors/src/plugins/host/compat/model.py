@@ -190,7 +190,7 @@ class Model(metaclass=Kind):
         return None if self._data is None else self._data[self.index[key]]
 
     def __getattr__(self, name):
-        # Called for what is no plain attribute.
+        # Called for anything but a plain attribute.
         if name.startswith("__") or name in ("_data", "_set", "_batch"):
             raise AttributeError(name)
         cls = type(self)
@@ -706,7 +706,7 @@ def _items(value):
 
 
 def as_id(value):
-    """Returns an id as the gateway writes it; None for what is no id."""
+    """Returns an id as the gateway writes it; None for anything else."""
     if isinstance(value, Model):
         value = value.pk
     if isinstance(value, str) and value.isdigit():

@@ -115,7 +115,7 @@ fn a_country_that_one_name_of_a_guide_channel_states_counts_for_all_of_its_names
 }
 
 #[test]
-fn a_plus_in_a_key_is_no_time_shift_if_it_belongs_to_the_name() {
+fn a_plus_in_a_key_is_not_a_time_shift_if_it_belongs_to_the_name() {
     let guide = guide(&[
         ("Canal+4.fr", "Canal+ 4"),
         ("Canal+4+1.fr", "Canal+ 4 +1"),

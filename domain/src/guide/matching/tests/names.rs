@@ -99,7 +99,7 @@ fn names_as_providers_write_them_have_one_normal_form() {
 }
 
 #[test]
-fn headings_and_numbers_are_no_names() {
+fn headings_and_numbers_are_not_names() {
     for name in
         ["##### SPORT #####", "=== UK ===", "★★★ NEWS ★★★", "--- DE ---", "13.1", "", "  ", "|||", "24/7"]
     {

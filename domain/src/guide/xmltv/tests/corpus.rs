@@ -130,7 +130,7 @@ fn junk_around_a_guide_and_between_its_elements_is_ignored() {
 }
 
 #[test]
-fn a_document_that_is_no_guide_is_named() {
+fn a_document_other_than_a_guide_is_named() {
     let large = "x".repeat(2_000_000);
     for (bytes, error) in [
         (&b""[..], "the guide is empty"),

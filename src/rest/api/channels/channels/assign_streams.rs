@@ -15,12 +15,12 @@ use server::reply::Refusal;
 use storage::Write;
 
 use super::adult::follow_marks;
-use super::bulk::{BulkResultView, item};
+use super::bulk::BulkResultView;
 use super::edit::{STREAMS_MAX, check_streams};
 use super::numbers::{Changes, put_all};
 use super::selection::{MANY, Selected, Selection};
 use crate::rest::api::channels::undo::{Author, UndoLog};
-use crate::rest::api::channels::values::no_such;
+use crate::rest::api::channels::values::{item, no_such};
 use crate::rest::choice::{Named, choice};
 
 /// Maximum number of streams in all assignments of one request.

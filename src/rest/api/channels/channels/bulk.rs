@@ -18,7 +18,7 @@ use super::numbers::{Changes, conflicts, put_all};
 use super::selection::{MANY, Selection};
 use super::view::{ChannelLookup, ChannelView};
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
-use crate::rest::api::channels::values::no_such;
+use crate::rest::api::channels::values::{item, no_such};
 use crate::rest::record::{Lookup, Render};
 
 /// Result of a deletion.
@@ -141,11 +141,6 @@ pub(super) async fn edit_each(
 
 fn updated(n: usize) -> String {
     format!("Successfully updated {n} channels")
-}
-
-/// Prefixes a message with the position of its item, as for all lists.
-pub(super) fn item(n: usize, message: &str) -> String {
-    format!("Item {}: {message}", n + 1)
 }
 
 /// The same values for many channels.

@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn custom_properties_have_a_maximum_size() {
-        let of = |n: usize| Map::from_iter([("a".to_owned(), Value::from("x".repeat(n)))]);
-        assert!(fits(&of(PROPERTIES_BYTES_MAX - 8)) && !fits(&of(PROPERTIES_BYTES_MAX - 7)));
+        let properties = |n: usize| Map::from_iter([("a".to_owned(), Value::from("x".repeat(n)))]);
+        assert!(fits(&properties(PROPERTIES_BYTES_MAX - 8)) && !fits(&properties(PROPERTIES_BYTES_MAX - 7)));
     }
 }

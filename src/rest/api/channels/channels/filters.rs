@@ -203,10 +203,10 @@ fn stale_streams(call: &Call) -> HashSet<StreamId> {
     let channels = models.channels.load();
     let assigned: HashSet<StreamId> = channels.iter().flat_map(|it| it.streams.iter().copied()).collect();
     let index = models.streams.load();
-    let of = |hide_stale| {
+    let stream_ids = |hide_stale| {
         let query = StreamQuery { only: Some(assigned.clone()), hide_stale, ..StreamQuery::default() };
         index.ids(&query)
     };
-    let fresh: HashSet<StreamId> = of(true).into_iter().collect();
-    of(false).into_iter().filter(|it| !fresh.contains(it)).collect()
+    let fresh: HashSet<StreamId> = stream_ids(true).into_iter().collect();
+    stream_ids(false).into_iter().filter(|it| !fresh.contains(it)).collect()
 }

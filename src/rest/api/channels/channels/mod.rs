@@ -41,7 +41,6 @@ use self::filters::{ChannelFilters, find_visible};
 pub(crate) use self::from_stream::ChannelMaker;
 use self::guide::GuideLookup;
 use self::numbers::Taken;
-pub(super) use self::rename::compile;
 pub(super) use self::selection::{Selection, too_many};
 use self::view::{ChannelLookup, ChannelSummaryView, ChannelView};
 use super::streams::{StreamLookup, StreamView, blocking, read};

@@ -2,7 +2,7 @@
 
 use domain::channel::{CHANNEL_NAME_CHARS_MAX, Channel};
 use domain::ids::ChannelId;
-use domain::pattern::{PATTERN_BYTES_MAX, Pattern, PatternError};
+use domain::pattern::{PATTERN_BYTES_MAX, Pattern};
 use resource_derive::{Body, View};
 use route_frame::call::Call;
 use serde::Serialize;
@@ -11,6 +11,7 @@ use server::reply::Refusal;
 
 use super::numbers::{Changes, put_all};
 use super::selection::Selection;
+use crate::rest::api::channels::pattern::compile;
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
 use crate::rest::api::channels::values::Untrimmed;
 
@@ -68,35 +69,6 @@ pub(crate) struct RenamedView {
     /// Name after.
     #[field(example = "News")]
     after: String,
-}
-
-/// Compiles a pattern of a client. An error belongs to the field that contains it.
-pub(in crate::rest::api::channels) fn compile(
-    find: &str,
-    replace: &str,
-    flags: &str,
-) -> Result<Pattern, FieldErrors> {
-    let mut prefix = "";
-    for flag in flags.chars() {
-        match flag.to_ascii_lowercase() {
-            'i' => prefix = "(?i)",
-            'g' | ' ' => {}
-            other => {
-                return Err(FieldErrors::new(
-                    "flags",
-                    format!("\"{other}\" is not a valid flag. Use i or g."),
-                ));
-            }
-        }
-    }
-    Pattern::new(&format!("{prefix}{find}"), replace).map_err(|error| {
-        let field = match error {
-            PatternError::NoSuchGroup(_) | PatternError::Unclosed | PatternError::Escape(_) => "replace",
-            PatternError::TooLong("replacement") => "replace",
-            _ => "find",
-        };
-        FieldErrors::new(field, error.to_string())
-    })
 }
 
 pub(super) async fn rename(

@@ -21,7 +21,7 @@ use storage::Write;
 
 use crate::rest::api::channels::channels::Selection;
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
-use crate::rest::api::channels::values::no_such;
+use crate::rest::api::channels::values::{item, no_such};
 use crate::rest::record::find;
 
 /// Maximum number of memberships of one request: more than a gateway has channels.
@@ -184,7 +184,7 @@ async fn set_many(
                     Some(channel) => drop(lineup.set(channel.id, change.enabled)),
                     // Deleted since the filter selected it.
                     None if is_filtered => {}
-                    None => errors.add(field, format!("Item {}: {}", n + 1, no_such(change.channel_id))),
+                    None => errors.add(field, item(n, &no_such(change.channel_id))),
                 }
             }
             errors.or(())?;

@@ -4,6 +4,7 @@ mod memberships;
 mod tags;
 #[cfg(test)]
 mod tests;
+mod visible;
 
 use std::sync::Arc;
 
@@ -23,6 +24,8 @@ use storage::Table;
 
 pub(super) use self::memberships::{NewMemberships, check_lineups, set_lineups};
 use self::tags::{SentTags, TagsValue};
+pub(super) use self::visible::find_own;
+use self::visible::is_own;
 use crate::rest::api::hdhr::remove_devices;
 use crate::rest::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
 use crate::rest::record::{Lookup, RecordCall, Render, find, set};
@@ -191,16 +194,6 @@ async fn duplicate(call: Call, copy: LineupCopy) -> Result<Created<LineupView>, 
         Ok(Lineup { id: LineupId(id), name: copy.name, ..original })
     })
     .await
-}
-
-/// Returns whether the caller may see the lineup: admins see all, others those that are assigned to them.
-fn is_own(call: &Call, id: LineupId) -> bool {
-    call.is_admin() || call.user().is_ok_and(|it| it.lineups.contains(&id))
-}
-
-/// Returns a lineup that the caller may see.
-pub(super) fn find_own(call: &Call, id: LineupId) -> Option<Arc<Lineup>> {
-    call.app.models.lineups.load().get(id.0).filter(|it| is_own(call, it.id)).cloned()
 }
 
 /// The channels that the caller may see.

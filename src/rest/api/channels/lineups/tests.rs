@@ -83,19 +83,19 @@ async fn a_channel_profile_is_created_with_all_channels_renamed_copied_and_delet
 async fn memberships_are_set_one_by_one_or_together_and_deleted_channels_disappear() {
     let rest = stage().await;
     let id = &make(&rest, json!({ "name": "Kids" })).await["id"];
-    let of_channel = |id: &Value, channel: u32| format!("{}channels/{channel}/", one(id));
-    let mut answer = rest.admin("PATCH", &of_channel(id, 2), json!({ "enabled": false })).await;
+    let membership_path = |id: &Value, channel: u32| format!("{}channels/{channel}/", one(id));
+    let mut answer = rest.admin("PATCH", &membership_path(id, 2), json!({ "enabled": false })).await;
     assert!(answer.body["undo"].take().is_object());
     let expected = json!({ "channel": 2, "enabled": false, "undo": null });
     assert_eq!((answer.status, answer.body), (200, expected.clone()));
-    let again = rest.admin("PATCH", &of_channel(id, 2), json!({ "enabled": false })).await;
+    let again = rest.admin("PATCH", &membership_path(id, 2), json!({ "enabled": false })).await;
     assert_eq!((again.status, again.body), (200, expected), "nothing has changed, so nothing can be undone");
     assert_eq!(channels(&rest, id).await, json!([1, 3, 4]));
-    assert_eq!(rest.admin("PUT", &of_channel(id, 2), json!({ "enabled": true })).await.status, 200);
+    assert_eq!(rest.admin("PUT", &membership_path(id, 2), json!({ "enabled": true })).await.status, 200);
     for (path, body, status) in [
-        (of_channel(id, 99), json!({ "enabled": true }), 404),
-        (of_channel(&json!(99), 1), json!({ "enabled": true }), 404),
-        (of_channel(id, 1), json!({}), 400),
+        (membership_path(id, 99), json!({ "enabled": true }), 404),
+        (membership_path(&json!(99), 1), json!({ "enabled": true }), 404),
+        (membership_path(id, 1), json!({}), 400),
     ] {
         assert_eq!(rest.admin("PATCH", &path, body).await.status, status, "{path}");
     }
@@ -162,7 +162,7 @@ async fn a_new_channel_joins_the_requested_channel_profiles_or_as_each_of_them_d
     assert_eq!((refused.status, refused.body), (400, errors));
     assert_eq!(rest.models.channels.load().len(), n_before);
 
-    // The channels that are in it stay, and new ones are no longer added.
+    // The channels that are in it stay, and new ones stay outside.
     let before = channels(&rest, all).await;
     let changed = rest.admin("PATCH", &one(all), json!({ "add_new_channels": false })).await;
     assert_eq!((changed.status, &changed.body["channels"]), (200, &before));

@@ -11,10 +11,11 @@ use serde_json::Value;
 use server::reply::Refusal;
 use storage::Write;
 
-use super::LIST;
 use crate::rest::api::channels::channels::numbers::{Changes, put_all};
 use crate::rest::api::channels::undo::UndoLog;
 use crate::rest::record::{find, set};
+
+pub(super) const LIST: &str = "/api/channels/logos/";
 
 /// The URL of a logo: a web address, or the path of an uploaded logo as the gateway shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,8 +67,8 @@ impl NamedBy {
     }
 }
 
-/// Returns the logo with this address. Creates it if there is none, and notes it. Returns `None` for a text that is no web
-/// address, which playlists can contain.
+/// Returns the logo with this address. Creates it if there is none, and notes it. Returns `None` for other texts
+/// than web addresses, which playlists can contain.
 pub(in crate::rest::api::channels) fn logo_of_address(
     write: &mut Write<'_>,
     url: &str,

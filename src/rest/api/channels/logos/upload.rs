@@ -18,7 +18,7 @@ use services::image_types::ImageType;
 use tracing::warn;
 use uuid::Uuid;
 
-use super::LogoView;
+use super::view::LogoView;
 use crate::nodes::Nodes;
 use crate::rest::record::RecordCall;
 

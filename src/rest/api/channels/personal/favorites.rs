@@ -16,7 +16,7 @@ use serde::Serialize;
 use server::reply::Refusal;
 use storage::Write;
 
-use super::{add_channel, check_channels, check_count};
+use super::limits::{add_channel, check_channels, check_count};
 
 /// The favourites of a user.
 #[derive(Clone, Debug, Serialize, View)]

@@ -1,57 +1,13 @@
 //! `/api/channels/playlists/` and `/api/channels/favorites/`: the personal playlists of users.
 
 mod favorites;
+mod limits;
 mod playlists;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
-
-use domain::ids::{ChannelId, UserId};
-use domain::personal_playlist::{PLAYLIST_CHANNELS_MAX, PLAYLISTS_PER_USER_MAX, PersonalPlaylist};
-use route_frame::call::Call;
 use route_frame::route::Route;
-use server::field_errors::FieldErrors;
-use server::reply::Refusal;
-use storage::Write;
-
-use crate::rest::api::channels::values::no_such;
-use crate::rest::record::refuse_if;
 
 pub(super) fn routes() -> Vec<Route> {
     [playlists::routes(), favorites::routes()].into_iter().flatten().collect()
-}
-
-/// Checks that a user may add another playlist.
-fn check_count(write: &Write<'_>, owner: UserId) -> Result<(), Refusal> {
-    let n = write.by::<PersonalPlaylist>("owner", owner.0.to_be_bytes())?.len();
-    let message = format!("A user can have at most {PLAYLISTS_PER_USER_MAX} personal playlists.");
-    refuse_if(n >= PLAYLISTS_PER_USER_MAX, &message)
-}
-
-/// Checks that the caller finds all these channels. One that is deleted meanwhile does no harm: the lists of channels leave
-/// it out.
-fn check_channels(call: &Call, ids: &[ChannelId]) -> Result<(), FieldErrors> {
-    let (channels, is_listed) = (call.app.models.channels.load(), call.listed());
-    let mut errors = FieldErrors::default();
-    for (n, id) in ids.iter().enumerate() {
-        if !channels.get(id.0).is_some_and(|it| is_listed(it)) {
-            errors.add("channels", format!("Item {}: {}", n + 1, no_such(id)));
-        }
-    }
-    errors.or(())
-}
-
-/// Adds a channel at the end of a playlist. Channels that were deleted make room for it.
-fn add_channel(
-    playlist: &mut PersonalPlaylist,
-    id: ChannelId,
-    existing: &HashSet<ChannelId>,
-) -> Result<(), Refusal> {
-    if playlist.channels.len() >= PLAYLIST_CHANNELS_MAX {
-        playlist.channels.retain(|it| existing.contains(it));
-    }
-    playlist.add(id);
-    let message = format!("A personal playlist can have at most {PLAYLIST_CHANNELS_MAX} channels.");
-    refuse_if(playlist.channels.len() > PLAYLIST_CHANNELS_MAX, &message)
 }

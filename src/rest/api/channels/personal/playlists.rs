@@ -22,7 +22,7 @@ use serde::Serialize;
 use server::reply::Refusal;
 use storage::{Table, Write};
 
-use super::{check_channels, check_count};
+use super::limits::{check_channels, check_count};
 use crate::rest::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
 use crate::rest::record::{Lookup, RecordCall, Render, find, set, view_from};
 

@@ -17,10 +17,8 @@ use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 use services::recording_rules::remove_scheduled;
 
-use super::{
-    NOT_ALLOWED, apply_new, apply_now, blank, check, check_may_schedule, may_see, remove, text_test,
-};
-use crate::rest::api::channels::recordings::clamp_priority;
+use super::rules::{NOT_ALLOWED, apply_new, apply_now, blank, check, may_see, remove, text_test};
+use crate::rest::api::channels::recordings::{check_may_schedule, clamp_priority};
 use crate::rest::list::{Page, WholeOrPages};
 use crate::rest::record::{RecordCall, Render, set, set_fields, view_from};
 
@@ -68,7 +66,7 @@ pub(crate) struct RecurringRuleView {
     /// How many recordings stay; older ones are deleted. 0 keeps all.
     #[field(edit, at_least = 0, at_most = KEEP_MAX as i64)]
     keep: u32,
-    /// How many bytes its recordings have together; older ones are deleted. 0 is no limit.
+    /// How many bytes its recordings have together; older ones are deleted. 0 means no limit.
     #[field(edit, at_least = 0, at_most = QUOTA_BYTES_MAX as i64)]
     quota_bytes: u64,
     /// Seconds that are recorded before the start; `null` for those of the settings.
@@ -99,7 +97,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::delete(ONE, STANDARD, "Deletes a recurring rule and its scheduled recordings.", delete),
     ];
     let reads = [
-        Route::get(LIST, STANDARD, "Lists recurring rules. Users who are no admins find their own.", list),
+        Route::get(LIST, STANDARD, "Lists recurring rules. Non-admins find their own.", list),
         Route::get(ONE, STANDARD, "Returns a recurring rule.", retrieve),
     ];
     reads.into_iter().chain(changes.map(|it| it.refuses(StatusCode::FORBIDDEN, NOT_ALLOWED))).collect()

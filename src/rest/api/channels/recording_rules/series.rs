@@ -23,10 +23,9 @@ use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 use services::recording_rules::RuleScope;
 
-use super::{
-    NOT_ALLOWED, apply_new, apply_now, blank, check, check_may_schedule, draft_of, may_see, remove, text_test,
-};
-use crate::rest::api::channels::recordings::clamp_priority;
+use super::deleted::draft_of;
+use super::rules::{NOT_ALLOWED, apply_new, apply_now, blank, check, may_see, remove, text_test};
+use crate::rest::api::channels::recordings::{check_may_schedule, clamp_priority};
 use crate::rest::choice::{Named, choice};
 use crate::rest::record::view_from;
 
@@ -77,7 +76,7 @@ pub(crate) struct SeriesRuleView {
     channel_id: Option<ChannelId>,
     /// How many recordings stay; 0 keeps all.
     keep: u32,
-    /// How many bytes its recordings have together; 0 is no limit.
+    /// How many bytes its recordings have together; 0 means no limit.
     quota_bytes: u64,
     /// Seconds before the start; `null` for those of the settings.
     padding_before: Option<u32>,
@@ -113,7 +112,7 @@ pub(crate) struct NewSeriesRule {
     /// How many recordings stay; 0 keeps all.
     #[field(at_least = 0, at_most = KEEP_MAX as i64)]
     keep: Option<u32>,
-    /// How many bytes its recordings have together; older ones are deleted. 0 is no limit.
+    /// How many bytes its recordings have together; older ones are deleted. 0 means no limit.
     #[field(at_least = 0, at_most = QUOTA_BYTES_MAX as i64)]
     quota_bytes: Option<u64>,
     /// Seconds before the start; without it, those of the settings.
@@ -166,7 +165,7 @@ struct RuleQuery {
 /// Rules that record programmes.
 #[derive(Clone, Debug, Serialize, View)]
 pub(crate) struct SeriesRulesView {
-    /// The rules; users who are no admins find their own.
+    /// The rules; non-admins find their own.
     rules: Vec<SeriesRuleView>,
 }
 
@@ -248,7 +247,7 @@ pub(crate) struct MatchedProgramView {
     /// Name of this channel.
     channel_name: Option<String>,
     /// The result if the rule is written now: `scheduled` has a recording or gets one, `alternative` gets one if that of
-    /// another showing of the episode fails, the episode of `recorded` has been recorded, `not_new` is no new episode, and
+    /// another showing of the episode fails, the episode of `recorded` has been recorded, `not_new` is an old episode, and
     /// `skipped` is not recorded for the reason that is given.
     mark: Named<AiringMark>,
     /// The reason of the mark, if there is one: the recording is `running`, was made by an `other_rule` or `by_hand`, or was
@@ -299,8 +298,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post(EVALUATE, STANDARD, "Creates the recordings that series rules want now.", evaluate_now),
         Route::post(BULK_REMOVE, STANDARD, "Removes the scheduled recordings of series.", bulk_remove),
     ];
-    let reads =
-        [Route::get(LIST, STANDARD, "Lists series rules. Users who are no admins find their own.", list)];
+    let reads = [Route::get(LIST, STANDARD, "Lists series rules. Non-admins find their own.", list)];
     reads.into_iter().chain(changes.map(|it| it.refuses(StatusCode::FORBIDDEN, NOT_ALLOWED))).collect()
 }
 

@@ -13,8 +13,8 @@ use server::reply::Refusal;
 use services::guide::read_guide;
 use services::recording_forecast::Alternative;
 
-use super::may_see;
-use super::programme::ProgramId;
+use super::access::may_see;
+use super::program_id::ProgramId;
 use super::view::ForecastState;
 use crate::rest::choice::Named;
 
@@ -25,7 +25,7 @@ pub(crate) struct RecordingForecastView {
     until: Time,
     /// Number of recordings that will have no connection.
     conflicts: usize,
-    /// Upcoming and running recordings by their start. Users who are no admins find their own.
+    /// Upcoming and running recordings by their start. Non-admins find their own.
     results: Vec<ForecastedRecordingView>,
 }
 

@@ -3,11 +3,15 @@
 //! A change is a change of the record, which the recorder follows: it notices at most half a second later that a recording
 //! was ended, moved or removed.
 
+mod access;
 mod after;
+mod after_view;
+mod checks;
 mod file;
 mod forecast;
 #[cfg(test)]
 mod forecast_tests;
+mod program_id;
 mod programme;
 mod storage;
 #[cfg(test)]
@@ -15,12 +19,8 @@ mod tests;
 mod view;
 
 use actors::{now_ms, remember_deleted};
-use domain::catchup::ArchiveTimes;
-use domain::channel::Channel;
 use domain::ids::{ChannelId, RecordingId};
-use domain::recording::{
-    DvrSettings, PRIORITY_DEFAULT, RECORDINGS_MAX, Recording, RecordingInput, RecordingStatus, WrongField,
-};
+use domain::recording::{PRIORITY_DEFAULT, RECORDINGS_MAX, Recording, RecordingInput, RecordingStatus};
 use domain::user::UserLevel;
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
@@ -31,9 +31,13 @@ use serde::Serialize;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 
-use self::programme::{ProgramId, apply_properties, guide_programme};
+pub(super) use self::access::{check_may_schedule, dvr_settings};
+use self::access::{may_see, seen};
+pub(super) use self::checks::{channel_of, clamp_priority};
+use self::checks::{check, check_past, check_times, conflict};
+use self::program_id::ProgramId;
+use self::programme::{apply_properties, guide_programme};
 use self::view::{NewRecording, RecordingEdit, RecordingView};
-use crate::rest::api::channels::values::no_such;
 use crate::rest::choice::{Named, choice};
 use crate::rest::list::{Ordering, Page, Search, WholeOrPages, matches};
 use crate::rest::record::{RecordCall, find, refuse_if};
@@ -113,7 +117,7 @@ const HLS_SEGMENTS: &str = "/api/channels/recordings/{id}/hls/recording.ts";
 const DELETE_UPCOMING: &str = "/api/channels/recordings/bulk-delete-upcoming/";
 
 pub(super) fn routes() -> Vec<Route> {
-    const NOT_ALLOWED: &str = "Users who are no admins schedule recordings only if the settings allow it.";
+    const NOT_ALLOWED: &str = "Non-admins schedule recordings only if the settings allow it.";
     const OVER: &str = "The recording is over, or has not begun.";
     let changes = [
         Route::post(LIST, STANDARD, "Creates a recording.", create),
@@ -166,7 +170,7 @@ pub(super) fn routes() -> Vec<Route> {
             "Returns the folder of recordings, its room, and who uses it.",
             storage::get,
         ),
-        Route::get(LIST, STANDARD, "Lists recordings. Users who are no admins find their own.", list),
+        Route::get(LIST, STANDARD, "Lists recordings. Non-admins find their own.", list),
         Route::get(ONE, STANDARD, "Returns a recording.", retrieve),
         Route::get(
             ARTWORK,
@@ -334,27 +338,6 @@ async fn update(call: Call, edit: RecordingEdit) -> Result<RecordingView, Refusa
     .await
 }
 
-/// Checks the times of a changed recording: what has been recorded does not change.
-fn check_times(recording: &Recording, before: &Recording, now: i64) -> Result<(), Refusal> {
-    let beginning = |it: &Recording| (it.channel, it.start, it.padding_before);
-    let end = |it: &Recording| (it.end, it.padding_after);
-    let (has_moved, has_other_end) =
-        (beginning(recording) != beginning(before), end(recording) != end(before));
-    if !has_moved && !has_other_end && recording.priority == before.priority {
-        return Ok(());
-    }
-    if before.status.is_final() && (has_moved || has_other_end) {
-        return Err(Refusal::field("end_time", "The recording is over."));
-    }
-    if before.status == RecordingStatus::Recording && has_moved {
-        return Err(Refusal::field("start_time", "The recording has begun."));
-    }
-    match has_moved || has_other_end {
-        true => check(recording, now),
-        false => Ok(()),
-    }
-}
-
 /// Ends a running recording with the status that a client wants.
 fn end_as(recording: &mut Recording, status: RecordingStatus, now: i64) -> Result<(), Refusal> {
     let input = match status {
@@ -447,75 +430,4 @@ async fn delete_upcoming(call: Call, selection: UpcomingSelection) -> Result<Rem
         Ok(RemovedRecordingsView { success: true, removed })
     })
     .await
-}
-
-fn conflict(recording: &Recording) -> Refusal {
-    let detail = match recording.status {
-        RecordingStatus::Scheduled => "The recording has not begun.".to_owned(),
-        status => format!("The recording is {status}."),
-    };
-    Refusal::status(StatusCode::CONFLICT).with_detail(detail)
-}
-
-fn check(recording: &Recording, now: i64) -> Result<(), Refusal> {
-    refuse_fields(recording.check(now).err().unwrap_or_default())
-}
-
-/// Checks a new recording whose time is over: an archive has to have it, and the caller may watch the past.
-fn check_past(call: &Call, channel: &Channel, recording: &Recording, now: i64) -> Result<(), Refusal> {
-    refuse_fields(recording.check_past().err().unwrap_or_default())?;
-    let refuse =
-        |reason: String| Refusal::field("start_time", format!("The past cannot be recorded: {reason}."));
-    if !call.may_catch_up() {
-        return Err(refuse("catch-up is off for this user".to_owned()));
-    }
-    let (start, now) = (recording.begins_at().div_euclid(1000), now / 1000);
-    let duration = (recording.ends_at() - recording.begins_at()) / 1000;
-    let found = call.app.plans.archive(channel, ArchiveTimes { start, duration, now }, None);
-    found.map(|_| ()).map_err(|refusal| refuse(refusal.to_string()))
-}
-
-fn refuse_fields(wrong: Vec<WrongField>) -> Result<(), Refusal> {
-    let mut errors = FieldErrors::default();
-    for wrong in wrong {
-        errors.add(wrong.field, wrong.reason);
-    }
-    Ok(errors.or(())?)
-}
-
-/// The limits of the field are checked before.
-pub(super) fn clamp_priority(priority: u32) -> u8 {
-    u8::try_from(priority).unwrap_or(u8::MAX)
-}
-
-pub(super) fn channel_of(call: &Call, id: ChannelId) -> Result<std::sync::Arc<Channel>, String> {
-    let channel = call.app.models.channels.load().get(id.0).cloned();
-    let is_listed = call.listed();
-    channel.filter(|it| is_listed(it)).ok_or_else(|| no_such(id))
-}
-
-pub(super) fn dvr_settings(call: &Call) -> DvrSettings {
-    services::recording_rules::dvr_settings(&call.app.models)
-}
-
-/// Returns the test by which a recording is shown to the caller: admins find all, others their own while the settings let
-/// them schedule recordings.
-fn may_see(call: &Call) -> Result<impl Fn(&Recording) -> bool + use<>, Refusal> {
-    let (user, is_admin) = (call.identity()?.id, call.is_admin());
-    let may_record = dvr_settings(call).permit(call.identity()?);
-    Ok(move |it: &Recording| is_admin || (may_record && it.owner == Some(user)))
-}
-
-pub(super) fn check_may_schedule(call: &Call) -> Result<(), Refusal> {
-    match dvr_settings(call).permit(call.identity()?) {
-        true => Ok(()),
-        false => Err(Refusal::no_permission()),
-    }
-}
-
-/// Returns the recording of the path, if the caller may see it.
-fn seen(call: &Call) -> Result<std::sync::Arc<Recording>, Refusal> {
-    let recording = call.app.models.recordings.load().get(call.id()?).cloned();
-    let may_see = may_see(call)?;
-    recording.filter(|it| may_see(it)).ok_or_else(Refusal::unknown::<Recording>)
 }

@@ -1,4 +1,4 @@
-//! The programme of a recording: its id in requests, and what the guide says about it.
+//! The programme of a recording, and what the guide says about it.
 
 use domain::recording::rules::EpisodeKey;
 use domain::recording::{
@@ -7,46 +7,13 @@ use domain::recording::{
 use http::StatusCode;
 use resource_derive::Body;
 use route_frame::call::Call;
-use route_frame::field::{Field, Kind};
-use route_frame::value::{Readable, Shape};
-use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use server::reply::Refusal;
 use services::guide::{EntryId, read_guide};
 
+use super::access::{check_may_schedule, seen};
 use super::view::RecordingView;
-use super::{check_may_schedule, seen};
 use crate::rest::record::RecordCall;
-
-/// The id of a programme: a number, or a text for generated programmes. The guide need not know it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ProgramId(pub(super) String);
-
-impl Shape for ProgramId {
-    const KIND: Kind = Kind::Either(&[Kind::Integer, Kind::Text]);
-}
-
-impl Readable for ProgramId {
-    fn read(value: &Value, field: &Field) -> Result<Self, String> {
-        if let Some(number) = value.as_u64() {
-            return Ok(Self(number.to_string()));
-        }
-        let text = String::read(value, field).map_err(|_| "Not a valid id of a programme.")?;
-        match text.chars().count() <= PROGRAMME_TEXT_CHARS_MAX {
-            true => Ok(Self(text)),
-            false => Err("Not a valid id of a programme.".to_owned()),
-        }
-    }
-}
-
-impl Serialize for ProgramId {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0.parse::<u64>() {
-            Ok(number) if number.to_string() == self.0 => serializer.serialize_u64(number),
-            _ => serializer.serialize_str(&self.0),
-        }
-    }
-}
 
 /// A programme of the guide. Times are milliseconds since 1970.
 pub(super) struct GuideProgramme {

@@ -12,7 +12,7 @@ use route_frame::call::Call;
 use serde::Serialize;
 use server::reply::Refusal;
 
-use super::dvr_settings;
+use super::access::dvr_settings;
 use crate::nodes::Nodes;
 
 /// The folder of recordings, its room, and who uses it.
@@ -51,7 +51,7 @@ pub(crate) struct RecordingUserView {
     username: Option<String>,
     /// Size of the files.
     used_bytes: u64,
-    /// Size that they may have; 0 is no limit.
+    /// Size that they may have; 0 means no limit.
     quota_bytes: u64,
     /// Number of recordings with a file.
     recordings: usize,

@@ -110,11 +110,11 @@ async fn invalid_fields_are_named() {
     let wrong = json!({ "program": { "title": 7 } });
     let body = json!({ "channel_id": 1, "start_time": at(1), "end_time": at(2), "custom_properties": wrong });
     check(body, "custom_properties").await;
-    let of_settings = |name: &str, value: Value| json!({ "key": "dvr_settings", "value": { name: value } });
+    let dvr_setting = |name: &str, value: Value| json!({ "key": "dvr_settings", "value": { name: value } });
     let rows = rest.admin("GET", "/api/core/settings/", Value::Null).await.body;
     let row = rows["results"].as_array().unwrap().iter().find(|it| it["key"] == "dvr_settings").unwrap();
     let path = format!("/api/core/settings/{}/", row["id"]);
-    let refused = rest.admin("PATCH", &path, of_settings("tv_template", json!("{nothing}"))).await;
+    let refused = rest.admin("PATCH", &path, dvr_setting("tv_template", json!("{nothing}"))).await;
     assert!(refused.status == 400 && refused.text.contains("unknown field"), "{}", refused.text);
 }
 

@@ -18,8 +18,8 @@ use serde_json::{Map, Value, json};
 use server::reply::Refusal;
 use storage::Table;
 
-use super::after::{ArtworkView, ComskipState, ComskipView, CutView, RemuxView, artwork_address};
-use super::programme::ProgramId;
+use super::after_view::{ArtworkView, ComskipState, ComskipView, CutView, RemuxView, artwork_address};
+use super::program_id::ProgramId;
 use crate::nodes::Nodes;
 use crate::rest::choice::{Choice, Named, choice};
 use crate::rest::record::{Lookup, Render, view_from};

@@ -16,7 +16,7 @@ use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 use storage::{StreamIdChanges, Write};
 
-use super::{IDS_MAX, select};
+use super::filters::{IDS_MAX, select};
 use crate::rest::api::channels::channels::too_many;
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
 

@@ -10,13 +10,19 @@ use domain::streams::{StreamOrder, StreamPage, StreamQuery, StreamSnapshot};
 use resource_derive::Query;
 use route_frame::app::App;
 use route_frame::call::Call;
+use route_frame::filter::read_filter;
+use serde_json::{Map, Value};
 use server::reply::Refusal;
 use storage::NotReady;
 
 use super::health::ByHealth;
+use super::view::blocking;
 use crate::rest::api::channels::values::{GroupFilter, GroupNames};
 use crate::rest::choice::{Named, choice};
 use crate::rest::list::{Ordering, Search, matches};
+
+/// Maximum number of streams of one request.
+pub(super) const IDS_MAX: usize = 10_000;
 
 /// Filters of the list of streams. A stream must match all of them.
 #[derive(Debug, Query)]
@@ -178,6 +184,16 @@ pub(super) async fn index(app: &App) -> Result<Arc<StreamSnapshot>, Refusal> {
         NotReady::Late => Refusal::unavailable(error.to_string()).retry_soon(),
         NotReady::Ended => Refusal::fault(format_args!("list streams: {error}")),
     })
+}
+
+/// Returns the ids of the streams that match filters of the list, for operations on all of them.
+pub(in crate::rest::api::channels) async fn select(
+    call: &Call,
+    filter: &Map<String, Value>,
+) -> Result<Vec<StreamId>, Refusal> {
+    let wanted = read_filter::<StreamFilters>(filter)?.wanted(call)?;
+    let index = index(&call.app).await?;
+    blocking(move || Ok(wanted.find(&index, 0, usize::MAX).ids)).await
 }
 
 impl Wanted {

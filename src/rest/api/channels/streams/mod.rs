@@ -22,16 +22,15 @@ use http::StatusCode;
 use resource_derive::{Body, View};
 use route_frame::access::{ADMIN, STANDARD};
 use route_frame::call::Call;
-use route_frame::filter::read_filter;
 use route_frame::route::{Created, Route};
 use serde::Serialize;
-use serde_json::{Map, Value};
 use server::reply::Refusal;
 
 pub(super) use self::delete::compare_whole_lists;
 pub(super) use self::edit::TVG_ID_CHARS_MAX;
 use self::edit::{NewStream, StreamEdit};
-use self::filters::{StreamFilters, index};
+pub(super) use self::filters::select;
+use self::filters::{IDS_MAX, StreamFilters, index};
 pub(super) use self::health::{StreamStatsView, health_of};
 pub(in crate::rest::api) use self::view::blocking;
 pub(super) use self::view::{StreamLookup, StreamView, read};
@@ -80,9 +79,6 @@ pub(crate) struct StreamsById {
     #[field(items_max = IDS_MAX, example = "[1, 2]")]
     ids: Vec<StreamId>,
 }
-
-/// Maximum number of streams of one request.
-const IDS_MAX: usize = 10_000;
 
 /// 50 streams per page by default, at most 10,000.
 type Pages = Paging<50, 10_000>;
@@ -160,13 +156,6 @@ async fn ids(call: Call, filters: StreamFilters) -> Result<StreamIdsView, Refusa
     let index = index(&call.app).await?;
     let ids = blocking(move || Ok(wanted.find(&index, 0, usize::MAX).ids)).await?;
     Ok(StreamIdsView { ids })
-}
-
-/// Returns the ids of the streams that match filters of the list, for operations on all of them.
-pub(super) async fn select(call: &Call, filter: &Map<String, Value>) -> Result<Vec<StreamId>, Refusal> {
-    let wanted = read_filter::<StreamFilters>(filter)?.wanted(call)?;
-    let index = index(&call.app).await?;
-    blocking(move || Ok(wanted.find(&index, 0, usize::MAX).ids)).await
 }
 
 async fn groups(call: Call) -> Result<StreamGroupsView, Refusal> {

@@ -14,7 +14,7 @@ use server::reply::Refusal;
 
 use super::filters::{StreamFilters, index};
 use super::view::{blocking, read};
-use crate::rest::api::channels::channels::compile;
+use crate::rest::api::channels::pattern::compile;
 use crate::rest::api::channels::values::Untrimmed;
 
 /// Maximum number of streams that are compared with the patterns.
@@ -116,7 +116,7 @@ pub(super) async fn preview(call: Call, query: RegexPreviewQuery) -> Result<Rege
         let (find_matches, find_match_count, find_error) = parts(find.map(|it| {
             it.map(|pattern| examples(names.iter().filter_map(|name| renamed(&pattern, name)), limit))
         }));
-        let of_names = |pattern: Option<Result<Pattern, String>>| -> Found<String> {
+        let matching_names = |pattern: Option<Result<Pattern, String>>| -> Found<String> {
             pattern.map(|it| {
                 it.map(|pattern| {
                     let matches = names.iter().filter(|it| pattern.is_match(it));
@@ -124,8 +124,8 @@ pub(super) async fn preview(call: Call, query: RegexPreviewQuery) -> Result<Rege
                 })
             })
         };
-        let (filter_matches, filter_match_count, match_error) = parts(of_names(select));
-        let (exclude_matches, exclude_match_count, exclude_error) = parts(of_names(exclude));
+        let (filter_matches, filter_match_count, match_error) = parts(matching_names(select));
+        let (exclude_matches, exclude_match_count, exclude_error) = parts(matching_names(exclude));
         Ok(RegexPreviewView {
             total_in_group: page.count,
             total_scanned: names.len(),

@@ -311,7 +311,7 @@ async fn an_edit_of_a_stream_from_a_playlist_applies_until_it_is_removed() {
 }
 
 #[tokio::test]
-async fn sending_back_an_unchanged_stream_is_no_edit() {
+async fn sending_back_an_unchanged_stream_edits_nothing() {
     let rest = stage().await;
     let rule = StreamOverrides { name: Some("By rule".to_owned()), ..StreamOverrides::default() };
     rest.put([Stream { rule, ..stream(1, 2, "News One", Some("Nachrichten"), None) }]).await;
@@ -473,29 +473,29 @@ async fn a_deletion_of_many_streams_is_undone_with_the_order_of_their_channels()
         rest.models.streams.at(rest.models.store.version()).await.unwrap();
         found(&rest, "").await
     };
-    let of_channels = || {
+    let channel_streams = || {
         let channels = rest.models.channels.load();
         channels.iter().map(|it| it.streams.clone()).collect::<Vec<_>>()
     };
-    let (before, before_of_channels) = (streams().await, of_channels());
+    let (before, channel_streams_before) = (streams().await, channel_streams());
     let stored = rest.models.store.collection::<Stream>().get(1).unwrap();
     let filter = json!({ "filter": { "channel_group_name": "News" }, "except": [2] });
     let deleted = rest.admin("POST", BULK_DELETE, filter).await;
     assert_eq!((deleted.status, &deleted.body["deleted_count"]), (200, &json!(1)), "{}", deleted.text);
-    assert!(!streams().await.contains(&1) && of_channels()[0] == [StreamId(3)]);
+    assert!(!streams().await.contains(&1) && channel_streams()[0] == [StreamId(3)]);
 
     // The next refresh of the account compares its whole list in both cases.
     rest.put([RefreshRecord { digest: Some([7; 32]), ..RefreshRecord::new(AccountId(2)) }]).await;
     let undone = rest.admin("POST", deleted.body["undo"]["url"].as_str().unwrap(), Value::Null).await;
     assert_eq!((undone.status, &undone.body["message"]), (200, &json!("Undone: Deleted 1 streams")));
-    assert_eq!((streams().await, of_channels()), (before.clone(), before_of_channels.clone()));
+    assert_eq!((streams().await, channel_streams()), (before.clone(), channel_streams_before.clone()));
     assert_eq!(rest.models.store.collection::<Stream>().get(1).unwrap(), stored);
     assert_eq!(rest.models.refreshes.load().get(2).unwrap().digest, None);
 
     // The undo is such an operation too.
     let again = rest.admin("POST", undone.body["undo"]["url"].as_str().unwrap(), Value::Null).await;
     assert_eq!(again.status, 200, "{}", again.text);
-    assert!(!streams().await.contains(&1) && of_channels()[0] == [StreamId(3)]);
+    assert!(!streams().await.contains(&1) && channel_streams()[0] == [StreamId(3)]);
     let back = rest.admin("POST", again.body["undo"]["url"].as_str().unwrap(), Value::Null).await;
     assert_eq!((back.status, streams().await), (200, before));
 }

@@ -16,7 +16,7 @@ use route_frame::call::Call;
 use server::reply::Refusal;
 use storage::Write;
 
-use super::UndoHandleView;
+use super::view::UndoHandleView;
 
 /// The user who does an operation.
 #[derive(Clone)]

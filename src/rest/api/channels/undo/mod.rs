@@ -8,88 +8,24 @@ mod log;
 mod restore;
 #[cfg(test)]
 mod tests;
+mod view;
 
 use std::sync::Arc;
 
 use actors::now_ms;
 use domain::undo::{UNDO_AGE_MS_MAX, UndoEntry};
 use http::StatusCode;
-use resource_derive::View;
 use route_frame::access::ADMIN;
 use route_frame::call::Call;
 use route_frame::route::Route;
-use route_frame::value::Time;
-use serde::Serialize;
 use server::reply::Refusal;
 
 pub(in crate::rest::api) use self::log::{Author, UndoLog};
 use self::restore::restore;
+pub(in crate::rest::api) use self::view::UndoHandleView;
+use self::view::{LIST, UndoEntryView, UndoResultView};
 use crate::rest::list::{Page, WholeOrPages};
 
-/// The handle with which an operation can be undone.
-#[derive(Clone, Debug, Serialize, View)]
-#[resource(name = "UndoHandle")]
-pub(crate) struct UndoHandleView {
-    /// Id of the operation, for `/api/channels/undo/{id}/`.
-    #[field(example = "7")]
-    pub(super) id: u32,
-    /// Path to send a POST to.
-    #[field(example = "/api/channels/undo/7/")]
-    url: String,
-    /// When the operation can no longer be undone.
-    expires_at: Time,
-}
-
-impl UndoHandleView {
-    pub(super) fn new(entry: &UndoEntry) -> Self {
-        Self {
-            id: entry.id,
-            url: format!("{LIST}{}/", entry.id),
-            expires_at: Time(entry.at.saturating_add(UNDO_AGE_MS_MAX)),
-        }
-    }
-}
-
-/// An operation that can be undone.
-#[derive(Clone, Debug, Serialize, View)]
-#[resource(name = "UndoEntry")]
-pub(crate) struct UndoEntryView {
-    /// Id of the operation.
-    #[field(example = "7")]
-    id: u32,
-    /// The operation.
-    #[field(example = "Deleted 2 channels")]
-    message: String,
-    /// Name of the user who did it.
-    #[field(example = "anna")]
-    username: String,
-    /// When it was done.
-    created_at: Time,
-    /// When it can no longer be undone.
-    expires_at: Time,
-    /// Number of changed records.
-    #[field(example = "2")]
-    changed_count: u32,
-    /// Path to send a POST to.
-    #[field(example = "/api/channels/undo/7/")]
-    url: String,
-}
-
-/// Result of an undo.
-#[derive(Clone, Debug, Serialize, View)]
-#[resource(name = "UndoResult")]
-pub(crate) struct UndoResultView {
-    /// Message for people.
-    #[field(example = "Undone: Deleted 2 channels")]
-    message: String,
-    /// Number of restored, created and deleted records.
-    #[field(example = "2")]
-    changed_count: u32,
-    /// The handle with which the undo can be undone.
-    undo: Option<UndoHandleView>,
-}
-
-const LIST: &str = "/api/channels/undo/";
 const ONE: &str = "/api/channels/undo/{id}/";
 
 pub(super) fn routes() -> Vec<Route> {
@@ -108,31 +44,18 @@ fn is_current(entry: &UndoEntry, now: i64) -> bool {
     now.saturating_sub(entry.at) < UNDO_AGE_MS_MAX
 }
 
-fn view(entry: &UndoEntry) -> UndoEntryView {
-    let UndoHandleView { id, url, expires_at } = UndoHandleView::new(entry);
-    UndoEntryView {
-        id,
-        message: entry.message.clone(),
-        username: entry.username.clone(),
-        created_at: Time(entry.at),
-        expires_at,
-        changed_count: entry.n_changes,
-        url,
-    }
-}
-
 async fn list(call: Call, paging: WholeOrPages) -> Result<Page<UndoEntryView>, Refusal> {
     let now = now_ms();
     let entries = call.app.models.undo.load();
     let mut entries: Vec<Arc<UndoEntry>> = entries.iter().filter(|it| is_current(it, now)).cloned().collect();
     entries.reverse();
-    paging.render_with(&call, &entries, |it| view(it))
+    paging.render_with(&call, &entries, |it| UndoEntryView::new(it))
 }
 
 async fn retrieve(call: Call) -> Result<UndoEntryView, Refusal> {
     let entries = call.app.models.undo.load();
     let entry = entries.get(call.id()?).filter(|it| is_current(it, now_ms()));
-    entry.map(|it| view(it)).ok_or_else(Refusal::unknown::<UndoEntry>)
+    entry.map(|it| UndoEntryView::new(it)).ok_or_else(Refusal::unknown::<UndoEntry>)
 }
 
 async fn undo(call: Call) -> Result<UndoResultView, Refusal> {

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use server::reply::Refusal;
 use storage::{Record, Write};
 
-use super::UndoLog;
+use super::log::UndoLog;
 use crate::rest::api::channels::channels::numbers::{Changes, conflicts, put_each};
 use crate::rest::api::channels::streams::compare_whole_lists;
 
@@ -301,7 +301,7 @@ impl Restoration {
         Ok(())
     }
 
-    /// Adds a conflict if the channel refers to a record that no longer exists.
+    /// Adds a conflict if the channel refers to a deleted record.
     fn check_references(&mut self, write: &Write<'_>, channel: &Channel) -> Result<(), Refusal> {
         let has_group = self.exists::<Group>(write, channel.group.map(|it| it.0))?;
         let has_logo = self.exists::<Logo>(write, channel.logo_id.map(|it| it.0))?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use domain::account::Account;
 use domain::channel::Channel;
 use domain::group::Group;
+use domain::guide::channel::GuideChannel;
 use domain::ids::{ChannelId, StreamId};
 use domain::lineup::{ViewLimits, visible};
 use domain::stream::Stream;
@@ -17,17 +18,22 @@ use route_frame::value::{Shape, Time};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use server::reply::Refusal;
-use services::guide::{EntryId, GuideLinks, GuideReader};
+use services::guide::{EntryId, GuideEntry, GuideLinks, GuideReader};
 use storage::{Models, Table};
 
 use super::detail::custom_properties;
-use super::search::FoundProgramme;
 use super::values::{ImageAddresses, time};
 use crate::rest::api::channels::values::ChannelNumberValue;
 
 /// Maximum number of channels of a result, and of streams.
 const CHANNELS_MAX: usize = 20;
 const STREAMS_MAX: usize = 50;
+
+/// A programme that was found.
+pub(super) struct FoundProgramme {
+    pub(super) guide_channel: Arc<GuideChannel>,
+    pub(super) entry: GuideEntry,
+}
 
 /// A programme that was found. With `fields`, only the fields that were requested.
 #[derive(Clone, Debug, Serialize, View)]

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use domain::channel::Channel;
 use domain::group::Group;
-use domain::guide::channel::GuideChannel;
 use domain::guide::programme::ProgrammeId;
 use domain::guide::source::GuideSource;
 use domain::guide::text_query::{QUERY_CHARS_MAX, TextQuery as ParsedQuery, TextTerm};
@@ -21,12 +20,12 @@ use route_frame::call::Call;
 use route_frame::value::Time;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
-use services::guide::{DAY, GuideEntry, GuideReader, read_guide};
+use services::guide::{DAY, GuideReader, read_guide};
 use storage::guide::{GuideField, GuideQuery, SearchLimits, TextQuery, TextTest};
 use storage::{Error as StoreError, Table};
 use tracing::warn;
 
-use super::results::{ResultContext, SearchResult};
+use super::results::{FoundProgramme, ResultContext, SearchResult};
 use crate::rest::list::{Page, Paging, Search};
 
 /// 50 programmes per page by default, at most 500.
@@ -92,12 +91,6 @@ pub(crate) struct SearchQuery {
     /// Names of the fields of the answer, separated by commas; all by default.
     #[field(items_max = 50, example = "[\"title\", \"start_time\"]")]
     fields: Option<Vec<String>>,
-}
-
-/// A programme that was found.
-pub(super) struct FoundProgramme {
-    pub(super) guide_channel: Arc<GuideChannel>,
-    pub(super) entry: GuideEntry,
 }
 
 pub(super) async fn search(
@@ -265,7 +258,7 @@ struct TextCondition<'a> {
 impl SearchQuery {
     /// Returns the condition for texts.
     fn text(&self) -> Result<Option<TextQuery>, Refusal> {
-        let of = |field, text, is_regex, is_whole, fields| TextCondition {
+        let condition = |field, text, is_regex, is_whole, fields| TextCondition {
             field,
             text,
             is_regex,
@@ -273,16 +266,16 @@ impl SearchQuery {
             fields,
         };
         let conditions = [
-            of("search", &self.search, None, None, &ALL_TEXTS[..]),
-            of("title", &self.title, self.title_regex, self.title_whole_words, &[GuideField::Title]),
-            of(
+            condition("search", &self.search, None, None, &ALL_TEXTS[..]),
+            condition("title", &self.title, self.title_regex, self.title_whole_words, &[GuideField::Title]),
+            condition(
                 "description",
                 &self.description,
                 self.description_regex,
                 self.description_whole_words,
                 &[GuideField::Description],
             ),
-            of("category", &self.category, None, None, &[GuideField::Category]),
+            condition("category", &self.category, None, None, &[GuideField::Category]),
         ];
         let (mut all, mut errors) = (Vec::new(), FieldErrors::default());
         for condition in conditions {

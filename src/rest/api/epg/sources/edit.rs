@@ -1,12 +1,8 @@
 //! The edit of a guide source, checked before anything is written.
 
-use actors::{check_cron, now_ms};
+use actors::check_cron;
 use domain::account::Account;
-use domain::guide::channel::GuideChannel;
-use domain::guide::generated::guide_channel_key;
 use domain::guide::source::{GuideSource, GuideSourceKind};
-use domain::guide::state::GuideState;
-use domain::ids::{GuideChannelId, GuideSourceId};
 use domain::source_url::SourceUrl;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
@@ -14,7 +10,7 @@ use storage::Write;
 
 use super::preview::generated_guide;
 use super::view::EPGSourceEdit;
-use crate::rest::api::m3u::text::is_web_url;
+use crate::rest::api::text::is_web_url;
 use crate::rest::record::{set, set_fields, set_text};
 
 /// A valid edit, except for its account.
@@ -104,46 +100,4 @@ fn check_account(write: &Write<'_>, source: &GuideSource) -> Result<(), Refusal>
         (_, Some(_)) => Err(Refusal::field("account", "Only a source of the type panel has an account.")),
         (_, None) => Ok(()),
     }
-}
-
-/// Writes the guide channel of a source of generated programmes, to which channels can be linked. `known` is the present
-/// one.
-pub(super) fn put_generated_channel(
-    write: &mut Write<'_>,
-    source: &GuideSource,
-    known: Option<GuideChannel>,
-) -> Result<(), Refusal> {
-    let names = vec![source.name.clone()];
-    let channel = match known {
-        Some(known) => GuideChannel { names, ..known },
-        None => GuideChannel {
-            id: GuideChannelId(write.next_id::<GuideChannel>()?),
-            source: source.id,
-            key: guide_channel_key(&source.name),
-            names,
-            icon: None,
-        },
-    };
-    Ok(write.put(&channel)?)
-}
-
-/// Notes that a source leads to another guide, so that its next answer is not compared with the last one.
-pub(in crate::rest::api) fn forget_content(
-    write: &mut Write<'_>,
-    source: GuideSourceId,
-) -> Result<(), Refusal> {
-    if let Some(mut state) = write.get::<GuideState>(source.0)? {
-        state.forget_content();
-        write.put(&state)?;
-    }
-    Ok(())
-}
-
-/// Sets the time of the change if there was one. Returns whether there was one.
-pub(super) fn touch(source: &mut GuideSource, before: &GuideSource) -> bool {
-    let is_changed = source != before;
-    if is_changed {
-        source.updated_at = now_ms();
-    }
-    is_changed
 }

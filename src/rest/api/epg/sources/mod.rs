@@ -2,16 +2,18 @@
 //!
 //! The credentials of a source are secret: its URL, its login and its properties are visible to admins only.
 
-pub(in crate::rest::api) mod edit;
+mod edit;
 mod import;
 mod preview;
+pub(in crate::rest::api) mod records;
+mod refreshes;
 mod sd_lineups;
 #[cfg(test)]
 mod tests;
 mod upload;
 mod view;
 
-use actors::{is_same_guide, now_ms};
+use actors::is_same_guide;
 use domain::channel::Channel;
 use domain::guide::channel::GuideChannel;
 use domain::guide::schedules_direct::GuideMarks;
@@ -30,6 +32,8 @@ use storage::Write;
 use tracing::warn;
 
 use self::edit::SourceChange;
+use self::records::{forget_content, new_source, put_generated_channel, touch};
+use self::refreshes::{after_update, refresh_if_possible};
 use self::view::{EPGSourceEdit, EPGSourceView, NewEPGSource, SourceLookup};
 use crate::rest::choice::choice;
 use crate::rest::list::{ArrayOrPage, Ordering, Search, WholeOrPages, matches};
@@ -57,9 +61,6 @@ choice!(
 
 const LIST: &str = "/api/epg/sources/";
 const ONE: &str = "/api/epg/sources/{id}/";
-
-/// Maximum number of guide sources.
-const SOURCES_MAX: usize = 1_000;
 
 /// Number of channels whose link one commit removes. More channels can be linked than one commit can change.
 const CHANNELS_AT_ONCE: usize = 5_000;
@@ -118,7 +119,7 @@ async fn create(call: Call, new: NewEPGSource) -> Result<Created<EPGSourceView>,
             change.apply(write, &mut source, None)?;
             write.put(&source)?;
             if kind == GuideSourceKind::Generated {
-                edit::put_generated_channel(write, &source, None)?;
+                put_generated_channel(write, &source, None)?;
             }
             Ok(source)
         })
@@ -127,17 +128,6 @@ async fn create(call: Call, new: NewEPGSource) -> Result<Created<EPGSourceView>,
     let view = call.render(&source)?;
     refresh_if_possible(&call, &source, true).await;
     Ok(Created(view))
-}
-
-/// Returns a source of this kind with a new id and no name.
-pub(in crate::rest::api) fn new_source(
-    write: &mut Write<'_>,
-    kind: GuideSourceKind,
-) -> Result<GuideSource, Refusal> {
-    if write.all::<GuideSource>()?.len() >= SOURCES_MAX {
-        return Err(Refusal::bad_request(format!("At most {SOURCES_MAX} guide sources are allowed.")));
-    }
-    Ok(GuideSource::new(GuideSourceId(write.next_id::<GuideSource>()?), "", kind, now_ms()))
 }
 
 async fn update(call: Call, edit: EPGSourceEdit) -> Result<EPGSourceView, Refusal> {
@@ -153,14 +143,14 @@ async fn update(call: Call, edit: EPGSourceEdit) -> Result<EPGSourceView, Refusa
             }
             let mut source = before.clone();
             change.apply(write, &mut source, None)?;
-            if edit::touch(&mut source, &before) {
+            if touch(&mut source, &before) {
                 write.put(&source)?;
             }
             if source.kind == GuideSourceKind::Generated {
-                edit::put_generated_channel(write, &source, generated)?;
+                put_generated_channel(write, &source, generated)?;
             }
             if !is_same_guide(&source, &before) {
-                edit::forget_content(write, source.id)?;
+                forget_content(write, source.id)?;
             }
             Ok((source, before))
         })
@@ -182,27 +172,6 @@ async fn generated_channel(call: &Call, id: GuideSourceId) -> Result<Option<Guid
         channels.for_each_of(u64::from(id.0), |it| found = Some(it)).map(|()| found)
     });
     Ok(read.await??)
-}
-
-/// Removes the former file of a changed source, and starts or stops its refresh.
-async fn after_update(call: &Call, source: &GuideSource, before: &GuideSource) {
-    if let Some(file) = before.file.clone().filter(|_| source.file != before.file) {
-        remove_upload(call, Folder::Guides, file).await;
-    }
-    let is_new = !is_same_guide(source, before);
-    if is_new || source.is_active != before.is_active {
-        refresh_if_possible(call, source, source.is_active).await;
-    }
-}
-
-/// Starts a refresh after a change if the source has something to fetch. A running refresh with the old values is stopped.
-async fn refresh_if_possible(call: &Call, source: &GuideSource, has_new_guide: bool) {
-    if source.kind.is_refreshed()
-        && let Err(error) = call.app.guide_refreshes.changed(source.id, has_new_guide).await
-    {
-        // The schedule will try again.
-        warn!(source.id = %source.id, "failed to start the refresh of a guide: {error}");
-    }
 }
 
 async fn delete(call: Call) -> Result<NoContent, Refusal> {

@@ -13,7 +13,7 @@ use serde::Serialize;
 use server::reply::Refusal;
 use tracing::warn;
 
-use crate::rest::api::m3u::text::sentence;
+use crate::rest::api::text::sentence;
 
 /// A lineup at Schedules Direct.
 #[derive(Clone, Debug, Serialize, View)]
@@ -30,7 +30,7 @@ pub(crate) struct SdLineupView {
     /// Where it is received.
     #[field(example = "Trenton")]
     location: String,
-    /// Whether the service no longer updates it.
+    /// Whether the service has stopped its updates.
     is_deleted: bool,
 }
 

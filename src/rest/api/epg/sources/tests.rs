@@ -141,7 +141,7 @@ async fn admins_are_asked_once_about_guides_that_an_earlier_version_never_refres
         titles
     };
     assert_eq!(asked().await, [r#""Guides \"Old 1\" and \"Old 2\" are never refreshed""#]);
-    // Another change is no answer.
+    // Another change leaves the question open.
     let changed = rest.admin("PATCH", &one(1), json!({ "name": "First", "priority": 3 })).await;
     assert_eq!(
         (&changed.body["refresh_interval"], &changed.body["needs_interval"]),

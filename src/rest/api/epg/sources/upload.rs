@@ -10,9 +10,10 @@ use route_frame::upload::Upload;
 use server::reply::Refusal;
 use services::files::Folder;
 
-use super::edit::{self, SourceChange};
+use super::edit::SourceChange;
+use super::records::{forget_content, new_source, touch};
+use super::refreshes::{after_update, refresh_if_possible};
 use super::view::{EPGSourceEdit, EPGSourceView};
-use super::{after_update, new_source, refresh_if_possible};
 use crate::rest::record::{RecordCall, find};
 use crate::rest::saved_upload::SavedUpload;
 
@@ -83,9 +84,9 @@ async fn replace(call: Call, file: Upload) -> Result<EPGSourceView, Refusal> {
             check_kind(&before)?;
             let mut source = before.clone();
             change.apply(write, &mut source, Some(name))?;
-            edit::touch(&mut source, &before);
+            touch(&mut source, &before);
             write.put(&source)?;
-            edit::forget_content(write, source.id)?;
+            forget_content(write, source.id)?;
             Ok((source, before))
         })
         .await?;

@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 use server::reply::Refusal;
 use storage::Table;
 
-use crate::rest::api::m3u::text::shown_url;
+use crate::rest::api::text::shown_url;
 use crate::rest::choice::{Named, choice};
 use crate::rest::record::{Lookup, Render, view_from};
 

@@ -12,7 +12,7 @@ use serde::Serialize;
 use server::reply::Refusal;
 use storage::Write;
 
-use super::GuideLookup;
+use super::lookup::GuideLookup;
 use crate::rest::api::channels::channels::numbers::{Changes, put_all};
 use crate::rest::api::channels::channels::selection::Selection;
 use crate::rest::api::channels::logos::{NamedBy, logo_of_address};

@@ -17,12 +17,11 @@ use server::reply::Refusal;
 use storage::Write;
 
 use super::learn::learn;
-use crate::rest::api::channels::channels::bulk::item;
 use crate::rest::api::channels::channels::numbers::{Changes, put_all};
 use crate::rest::api::channels::channels::selection::MANY;
 use crate::rest::api::channels::channels::view::ChannelView;
 use crate::rest::api::channels::undo::{Author, UndoHandleView, UndoLog};
-use crate::rest::api::channels::values::no_such;
+use crate::rest::api::channels::values::{item, no_such};
 use crate::rest::record::{RecordCall, find};
 
 /// Sets the guide channel of a channel, if it exists, and learns the link.

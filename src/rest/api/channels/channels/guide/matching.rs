@@ -15,7 +15,7 @@ use server::reply::Refusal;
 use services::matching::MatchReport;
 use storage::Write;
 
-use super::GuideLookup;
+use super::lookup::GuideLookup;
 use super::view::{DecisionName, MatchedChannelView, MatchedOneView, MatchedView};
 use crate::rest::api::channels::channels::filters::find_visible;
 use crate::rest::api::channels::channels::numbers::{Changes, put_all};

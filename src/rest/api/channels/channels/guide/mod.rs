@@ -3,23 +3,18 @@
 mod from_guide;
 mod learn;
 mod links;
+mod lookup;
 mod matching;
 #[cfg(test)]
 mod tests;
 mod view;
 
-use std::sync::Arc;
-
-use domain::channel::Channel;
-use domain::guide::channel::GuideChannel;
-use domain::guide::index::{GuideIndex, SourceOrder};
-use domain::ids::GuideChannelId;
 use http::StatusCode;
 use route_frame::access::ADMIN;
 use route_frame::route::Route;
-use storage::Models;
 
 pub(super) use self::links::set_guide;
+pub(super) use self::lookup::GuideLookup;
 
 pub(super) fn routes() -> Vec<Route> {
     let matches_one = "Matches a channel with guide channels, and links the one that fits.";
@@ -68,36 +63,4 @@ pub(super) fn routes() -> Vec<Route> {
         )
         .with_bulk_body(),
     ]
-}
-
-/// All guide channels, and which of them counts for a channel.
-pub(super) struct GuideLookup {
-    index: Arc<GuideIndex>,
-    order: SourceOrder,
-}
-
-impl GuideLookup {
-    pub(super) fn new(models: &Models) -> Self {
-        let sources = models.guide_sources.load();
-        Self { index: models.guide.load(), order: SourceOrder::new(sources.iter().map(|it| &**it)) }
-    }
-
-    /// Returns the linked guide channel, if it exists.
-    pub(super) fn linked(&self, channel: &Channel) -> Option<GuideChannelId> {
-        channel.guide_channel.filter(|it| self.index.get(*it).is_some())
-    }
-
-    /// Returns the guide channel whose programmes a channel shows.
-    pub(super) fn guide_channel(&self, channel: &Channel) -> Option<&Arc<GuideChannel>> {
-        self.index.shown_channel(channel, &self.order)
-    }
-
-    /// Returns its id.
-    pub(super) fn shown(&self, channel: &Channel) -> Option<GuideChannelId> {
-        self.guide_channel(channel).map(|it| it.id)
-    }
-
-    fn get(&self, id: GuideChannelId) -> Option<&Arc<GuideChannel>> {
-        self.index.get(id)
-    }
 }

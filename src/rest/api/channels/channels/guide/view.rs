@@ -6,7 +6,7 @@ use domain::ids::{ChannelId, GuideChannelId, GuideSourceId};
 use resource_derive::View;
 use serde::Serialize;
 
-use super::GuideLookup;
+use super::lookup::GuideLookup;
 use crate::rest::api::channels::channels::view::ChannelView;
 use crate::rest::api::channels::undo::UndoHandleView;
 use crate::rest::choice::{Named, choice};
