@@ -97,7 +97,9 @@ async fn a_channel_that_plays_fills_the_guide_under_its_guide_id_without_another
         GuideShown {
             key: "one.example".into(), names: vec!["One HD".into()], titles: vec!["News ü".into()]
         };
-    assert_eq!(shown(&gateway).await, [expected]);
+    // The files follow the records a moment later.
+    let expected = [expected];
+    until_async("the programme in the output", async || shown(&gateway).await == expected).await;
     assert_eq!(provider.path("/one").n_requests(), 1);
 }
 

@@ -125,6 +125,11 @@ pub const SHAPES: &[Shape] = &[
                 times_max: 2,
                 reason: "at each change of source to a picture that is not an IDR, ffmpeg makes up a picture for the missing frame numbers",
             },
+            Explained {
+                part: "illegal short term buffer state detected",
+                times_max: 2,
+                reason: "at each change of source to a picture that is not an IDR, its frame number, one of sixteen, may be that of the last picture",
+            },
         ],
         ..PLAIN
     },
