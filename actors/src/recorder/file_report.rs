@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub enum FileReport {
     /// The size in bytes and the end of a part that the node had to leave.
     Ended { node: String, recording: RecordingId, path: String, bytes: u64, ended_at: i64 },
-    /// The files of a deleted recording are removed. Contains the id of [`LeftFiles`].
+    /// The files of a deleted recording are removed. Contains the id of [`LeftFiles`](domain::recording::LeftFiles).
     Removed { node: String, left: u32 },
     /// A step of the work on a file, on the record as the node knew it before.
     Work { node: String, recording: RecordingId, before: Box<FileWork>, now: Box<FileWork> },

@@ -79,7 +79,7 @@ impl<'de> Decoder<'de> {
         }
     }
 
-    /// Creates a decoder of bytes from [`from_json`](super::from_json).
+    /// Creates a decoder of bytes from [`from_json`](super::from_json()).
     pub(crate) fn new_json(bytes: &'de [u8]) -> Self {
         Self { is_json: true, ..Self::new(bytes) }
     }
