@@ -12,8 +12,8 @@ pub struct SourceSettings {
     pub connect_timeout: Duration,
     /// Time limit from the first connection attempt to the first payload packet, including redirects.
     pub first_packet_timeout: Duration,
-    /// The same limit for a program, which has to start, connect and analyse its input, and for a playlist of segments,
-    /// which takes several requests.
+    /// The same limit for a program and for a playlist of segments. A program has to start, connect and analyse its input;
+    /// a playlist needs several requests.
     pub program_start_timeout: Duration,
     /// Maximum number of redirects that are followed.
     pub redirects_max: usize,
