@@ -115,7 +115,7 @@ upgrade-test revision="":
 
 # Writes docs/openapi.json after a change of the API.
 openapi:
-    HEADWATER_WRITE_OPENAPI=1 cargo test --package headwater --lib --quiet published_openapi
+    HEADWATER_WRITE_OPENAPI=1 cargo test --package rest --lib --quiet published_openapi
 
 # Builds the files of a release into target/release-files: archive, Debian package, bill of materials, checksums.
 release *targets:

@@ -5,22 +5,13 @@
 //!
 //! This crate uses only the public APIs of `actors` and `media`, and no actor library.
 
-mod api_docs;
 pub mod commands;
 mod control;
 pub mod demo;
 mod discovery;
 mod gateway;
-mod gateway_conditions;
 pub mod handover;
-mod images;
-mod nodes;
 pub mod play;
-mod plugin_archives;
-mod recording_artwork;
-pub mod rest;
-mod status;
-mod ui;
 
 pub use media::run_mode;
 pub use node::tls::install_tls;

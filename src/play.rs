@@ -20,10 +20,11 @@ use domain::stream::RequestHeaders;
 use node::tls::install_tls;
 use parking_lot::Mutex;
 use services::addresses::stream_address;
+use services::http_client::fetch;
 use storage::Store;
 use tokio::time::{sleep, timeout};
 
-use crate::gateway::{Gateway, Runtimes, StartError, fetch};
+use crate::gateway::{Gateway, Runtimes, StartError};
 
 /// Pauses before a playlist that failed is fetched again.
 const RETRY_PAUSES: [Duration; 4] =

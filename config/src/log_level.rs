@@ -42,7 +42,7 @@ pub fn configured_targets(level: &str) -> Targets {
 const LEVEL_BYTES_MAX: usize = 1000;
 
 /// The crates of this project, by their log targets.
-const CRATES: [&str; 13] = [
+const CRATES: [&str; 14] = [
     "headwater",
     "actors",
     "cluster",
@@ -52,6 +52,7 @@ const CRATES: [&str; 13] = [
     "node",
     "player",
     "push",
+    "rest",
     "route_frame",
     "server",
     "services",
@@ -59,8 +60,8 @@ const CRATES: [&str; 13] = [
 ];
 
 /// Crates that were once parts of `headwater`: a level for it applies to them, unless they have their own.
-const PARTS_OF_HEADWATER: [&str; 7] =
-    ["config", "node", "player", "push", "route_frame", "server", "services"];
+const PARTS_OF_HEADWATER: [&str; 8] =
+    ["config", "node", "player", "push", "rest", "route_frame", "server", "services"];
 
 /// Applies a level for `headwater` to the crates that were parts of it.
 fn with_parts(targets: Targets) -> Targets {

@@ -9,6 +9,7 @@ pub mod backups;
 pub mod disk_space;
 pub mod files;
 pub mod guide;
+pub mod http_client;
 pub mod image_types;
 pub mod logo_cache;
 pub mod matching;

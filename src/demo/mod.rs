@@ -5,7 +5,6 @@
 //! be stopped and started. The gateway treats it like any provider, with two playlists and two accounts.
 
 mod source;
-pub(crate) mod state;
 
 use std::net::SocketAddr;
 
@@ -16,6 +15,7 @@ use domain::playlist::catalogue::{Catalogue, CatalogueBuilder};
 use domain::playlist::m3u::{PlaylistItem, PlaylistLimits, PlaylistParser};
 use domain::stream::RequestHeaders;
 use domain::user::{User, UserLevel};
+use rest::demo::Demo;
 use services::addresses::stream_address;
 use services::auth::hash_password;
 use storage::Store;
@@ -23,7 +23,6 @@ use uuid::Uuid;
 
 pub use self::source::Source;
 use self::source::SourceError;
-use self::state::Demo;
 use crate::gateway::{Gateway, Runtimes, StartError};
 use crate::play::{addresses_text, player_origin, say, temporary};
 

@@ -23,6 +23,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
 use media::{Clip, ClipError, Connection};
+use rest::demo::SourceSwitches;
 use server::accept::{Handler, Server};
 use server::admission::Admission;
 use server::listening::{ListenError, bind_on};
@@ -31,7 +32,6 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::FEATURES;
-use super::state::SourceSwitches;
 use crate::gateway::Runtimes;
 
 /// Pieces that a connection may lag behind before it loses some; about one second.
@@ -78,7 +78,7 @@ impl Source {
             stations.push(Station { name: feature.name, chunks, on_air, _player: player });
         }
         let switches: Vec<_> = stations.iter().map(|it| (it.name, it.on_air.clone())).collect();
-        let switches = SourceSwitches(switches.into());
+        let switches = SourceSwitches::new(switches);
         let handler = Provider { stations: stations.into(), switches: switches.clone() };
         let server = Server::start(listener, handler, Admission::new(0, 0), HEADER_TIMEOUT, packets);
         Ok(Source { address, switches, _server: server })

@@ -6,7 +6,7 @@ mod stopping;
 use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use actors::{
@@ -21,7 +21,6 @@ use domain::settings::Settings;
 use domain::user::UserLevel;
 use media::{DialSettings, Launcher, TcpDial, can_restrict_files};
 use node::archives::follow_archives;
-use node::context::NodeContext;
 use node::fetch::FetchForNodes;
 use node::forward::Forwarder;
 use node::membership::{MembershipError, NodeParts};
@@ -31,8 +30,12 @@ use node::recordings::Reporter;
 use node::routes::NodePortParts;
 use node::tls::install_tls;
 use node::work::NodeWork;
-use player::context::PlayerContext;
-use push::context::PushContext;
+use push::context::{PushContext, StatisticsViews};
+use rest::contexts::with_contexts;
+use rest::demo::Demo;
+use rest::nodes::Nodes;
+use rest::recording_artwork::RecordingArtwork;
+use rest::{Port, plugin_archives, pushed_past_stats, pushed_segmenter, pushed_stats};
 use route_frame::app::App;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use server::accept::Server;
@@ -43,6 +46,7 @@ use server::{Forward, Routes, route_table};
 use services::auth::may_stream_from;
 use services::backups::follow_schedule;
 use services::files::{COMSKIP_CONFIG, Files, Folder};
+use services::http_client::fetch;
 use services::plugins::ApiCalls;
 use services::recent_log::RecentLog;
 use services::{matching, store_watch, strm_export};
@@ -58,14 +62,9 @@ use warp::Filter;
 use self::for_nodes::ForNodes;
 pub use self::stopping::{Drained, DrainingGateway, Stopped};
 use crate::control::{ControlSocket, ControlledNode};
-use crate::demo::state::Demo;
 use crate::discovery::Discovery;
 pub use crate::discovery::DiscoveryAddresses;
 use crate::handover::{self, Listeners, RestartRequest, TakeOver};
-use crate::nodes::Nodes;
-use crate::recording_artwork::RecordingArtwork;
-use crate::rest::Port;
-use crate::{plugin_archives, rest};
 
 /// Folder of the beginnings and ends of films, in the data folder.
 const FILMS_FOLDER: &str = "films";
@@ -597,44 +596,8 @@ pub(crate) fn app(
     fetch: Fetch,
     admission: Arc<Admission>,
 ) -> Result<App, storage::Error> {
-    let app = App::new(config, models, guide_files, system, fetch, admission)?;
-    let nodes = Arc::new(NodeContext {
-        config: app.config.clone(),
-        models: app.models.clone(),
-        files: app.files.clone(),
-        guide_files: app.guides.files.clone(),
-        archives: Arc::clone(&app.archives),
-        backups: app.backups.clone(),
-        auth: app.auth.clone(),
-        switchboard: app.switchboard.clone(),
-        vod: app.vod.clone(),
-        time_shift: app.time_shift.clone(),
-        recorder: app.recorder.clone(),
-        events: app.events.clone(),
-        integrations: app.integrations.clone(),
-        plans: Arc::clone(&app.plans),
-        system: Weak::clone(&app.system),
-        cluster: OnceLock::new(),
-        node: OnceLock::new(),
-    });
-    let players = Arc::new(PlayerContext {
-        config: app.config.clone(),
-        models: app.models.clone(),
-        guides: app.guides.clone(),
-        titles: app.titles.clone(),
-        auth: app.auth.clone(),
-        plans: Arc::clone(&app.plans),
-        switchboard: app.switchboard.clone(),
-        hls_sessions: app.hls_sessions.clone(),
-        vod: app.vod.clone(),
-        time_shift: app.time_shift.clone(),
-        recorder: app.recorder.clone(),
-        settings: app.settings.clone(),
-        nodes: Arc::clone(&nodes),
-        is_draining: Arc::clone(&app.is_draining),
-        archives: Arc::clone(&app.archives),
-        states: player::states(&app.config, &app.models, system)?,
-    });
+    let app = with_contexts(App::new(config, models, guide_files, system, fetch, admission)?, system)?;
+    let nodes = Arc::clone(app.nodes());
     let pushed = Arc::new(PushContext {
         models: app.models.clone(),
         auth: app.auth.clone(),
@@ -646,11 +609,10 @@ pub(crate) fn app(
         importer: app.importer.clone(),
         vod_importer: app.vod_importer.clone(),
         guide_refreshes: app.guide_refreshes.clone(),
-        nodes: Arc::clone(&nodes),
-        views: rest::statistics_views(),
+        nodes,
+        views: StatisticsViews { films: pushed_stats, past: pushed_past_stats, segmenter: pushed_segmenter },
     });
-    let app = app.with(players).with(nodes).with(pushed);
-    Ok(rest::with_states(app.with(OnceLock::<Demo>::new())))
+    Ok(app.with(pushed))
 }
 
 /// Returns what sends the writes of clients to the node that writes the configuration.
@@ -682,20 +644,6 @@ pub(crate) fn routes(app: &Arc<App>) -> (Routes, Routes) {
         push::route(Arc::clone(app.state())).or(table).unify().boxed()
     };
     (of_port(Port::Api), of_port(Port::Player))
-}
-
-/// Builds the HTTP client for everything that is downloaded rather than streamed.
-pub(crate) fn fetch(config: &Config) -> Result<Fetch, FetchError> {
-    let limits = FetchLimits {
-        bytes_max: config.limits.playlist_bytes_max,
-        total_timeout: config.limits.playlist_timeout,
-        ..FetchLimits::default()
-    };
-    let fetch = Fetch::new(limits)?;
-    Ok(match &config.user_agent {
-        Some(agent) => fetch.known_as(agent),
-        None => fetch,
-    })
 }
 
 /// Raises the soft limit of open files to the hard limit and returns the limit now in effect. Every viewer needs one

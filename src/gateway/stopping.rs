@@ -9,13 +9,13 @@ use domain::cluster::BootTime;
 use domain::cluster::record::Incarnation;
 use media::RingDirectory;
 use node::port::NodePort;
+use rest::nodes::Nodes;
 use route_frame::app::App;
 use server::accept::Server;
 use tokio::time::Instant;
 use tracing::info;
 
 use super::Gateway;
-use crate::nodes::Nodes;
 
 /// Time for the last streams of a process that was restarted to end after their last packets.
 const LAST_STREAMS_TIMEOUT: Duration = Duration::from_secs(5);

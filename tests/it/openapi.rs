@@ -11,7 +11,7 @@ fn path() -> std::path::PathBuf {
 #[test]
 fn the_published_document_describes_every_route() {
     let document: Value = serde_json::from_str(&std::fs::read_to_string(path()).unwrap()).unwrap();
-    let routes = headwater::rest::table();
+    let routes = rest::table();
     assert!(!routes.is_empty());
     for route in routes {
         let operation = &document["paths"][route.path][route.method.to_lowercase()];

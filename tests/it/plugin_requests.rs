@@ -155,7 +155,7 @@ class Plugin:
                 story.admin.login(&name, PASSWORD).await
             }
         };
-        for route in headwater::rest::table().iter().filter(|it| it.method == "GET") {
+        for route in rest::table().iter().filter(|it| it.method == "GET") {
             let path = route.path.replace("{key}", "demo").replace("{id}", "1");
             texts.push(who.get(&path).await.answer.text());
         }

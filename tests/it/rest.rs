@@ -1,4 +1,4 @@
-//! The REST API over sockets. Its responses are tested without sockets in `src/rest`.
+//! The REST API over sockets. Its responses are tested without sockets in `rest`.
 
 use crate::support::client::{Request, fetch, say};
 use crate::support::gateway::Setup;

@@ -415,7 +415,7 @@ async fn only_admins_can_read_the_password_of_a_provider_on_any_route() {
             None => None,
         };
         let key = user.as_ref().map(|it| ("X-API-Key", it.api_key.as_str()));
-        for route in headwater::rest::table() {
+        for route in rest::table() {
             for id in ["1", "2"] {
                 let path = route.path.replace("{id}", id).replace("{profile_id}", id);
                 let headers: Vec<_> = key.into_iter().collect();

@@ -75,7 +75,7 @@ fn without_names(path: &str) -> String {
 }
 
 fn served() -> BTreeSet<(String, String)> {
-    let table = headwater::rest::table();
+    let table = rest::table();
     table.iter().map(|it| (it.method.clone(), without_names(it.path))).collect()
 }
 

@@ -503,7 +503,7 @@ async fn no_response_reveals_a_secret_of_another_user() {
         admin.post(USERS, json!({ "username": name, "password": RIGHT, "user_level": level })).await;
         let who = admin.login(name, RIGHT).await;
         let mut is_shown = false;
-        for route in headwater::rest::table().iter().filter(|it| it.method == "GET") {
+        for route in rest::table().iter().filter(|it| it.method == "GET") {
             let path = route.path.replace("{id}", id);
             let text = who.get(&path).await.answer.text();
             assert!(!text.contains("$argon2") && !text.contains(&key), "{name} {path}: {text}");

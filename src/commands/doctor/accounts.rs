@@ -12,13 +12,13 @@ use domain::panel::{PanelAnswer, PanelLogin};
 use domain::source_url::SourceUrl;
 use domain::time::iso_millis;
 use node::tls::install_tls;
+use rest::gateway_conditions::EXPIRY_NOTICE_MS;
+use services::http_client::fetch;
 use tokio::runtime::Builder;
 use tokio::time::Instant;
 
 use super::{CheckReport, Finding};
 use crate::control::{self, ControlReply, ControlRequest};
-use crate::gateway::fetch;
-use crate::gateway_conditions::EXPIRY_NOTICE_MS;
 
 /// Maximum time for the answer of one provider.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);

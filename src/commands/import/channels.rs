@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use anyhow::anyhow;
 use domain::ids::{AccountId, StreamId};
 use domain::stream::Stream;
+use rest::ChannelMaker;
 use server::reply::Refusal;
 use storage::{Models, Write};
 
 use super::preview::is_in_groups;
-use crate::rest::ChannelMaker;
 
 /// Number of streams that one write turns into channels.
 const STREAMS_AT_ONCE: usize = 1_000;
@@ -57,7 +57,7 @@ fn sentence(maker: &ChannelMaker) -> String {
     if let n_merged @ 1.. = maker.n_merged() {
         text += &format!(", added {n_merged} stream(s) to channels that existed");
     }
-    if let n_full @ 1.. = maker.n_full {
+    if let n_full @ 1.. = maker.n_full() {
         text += &format!(", left out {n_full} stream(s) of channels that have the maximum number of streams");
     }
     text

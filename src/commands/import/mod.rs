@@ -13,12 +13,12 @@ use domain::account::{Account, AccountProfile, PlaylistLocation, REFRESH_INTERVA
 use domain::ids::AccountId;
 use domain::stream::Stream;
 use node::tls::install_tls;
+use services::http_client::fetch;
 use services::open_store::open_store;
 use storage::records::next_profile_id;
 use storage::{Models, Write};
 use tokio::runtime::Builder;
 
-use crate::gateway::fetch;
 use crate::play::{NO_SCHEME, account_name, printable, say};
 
 /// Error while choosing the account of a list.

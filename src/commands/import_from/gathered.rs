@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, bail};
 use import_from::{Household, Report, STREAMS_MAX, SourceRow, SourceStream, SourceTable};
+use rest::PICTURE_BYTES_MAX;
 use serde_json::{Map, Value};
 use services::image_types::{ImageType, PictureFormat};
 use tempfile::TempDir;
 use uuid::Uuid;
 
 use super::spool::Spool;
-use crate::rest::api::accounts::pictures::PICTURE_BYTES_MAX;
 
 /// The records that were read so far. Streams are in a temporary file.
 pub(super) struct Gathered {

@@ -6,10 +6,9 @@ use std::path::Path;
 
 use anyhow::Context;
 use import_from::{PlannedUser, Report, SourceTable};
+use rest::check_avatar;
 use serde_json::{Value, json};
 use services::files::{AVATARS_PATH, Files, Folder};
-
-use crate::rest::api::accounts::avatar::check;
 
 /// A picture that was fetched, and its name in the data folder.
 pub(super) struct NewPicture {
@@ -34,7 +33,7 @@ pub(super) fn settle(
         }
         let is_upload = user.avatar.get("type").is_some_and(|it| it == "upload");
         let is_path = user.avatar.get("url").and_then(Value::as_str).is_some_and(|it| it.starts_with('/'));
-        let reason = match (name.is_some(), check(&user.avatar)) {
+        let reason = match (name.is_some(), check_avatar(&user.avatar)) {
             (true, Ok(())) => None,
             (false, _) if is_upload || is_path => Some("the picture has to be uploaded again"),
             (false, Ok(())) => None,

@@ -141,7 +141,7 @@ fn is_test_module(file: &Path) -> bool {
 
 #[test]
 fn every_route_summary_starts_with_a_verb() {
-    let document = headwater::rest::openapi();
+    let document = rest::openapi();
     let paths = document["paths"].as_object().expect("the document has paths");
     let mut wrong = Vec::new();
     let mut n_summaries = 0;

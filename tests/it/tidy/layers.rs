@@ -21,6 +21,8 @@ const LAYERS: &str = "
         │         ▲       │
         ├── player, push ─┤          the routes for players; the WebSocket: they do not know each other
         │         ▲       │
+        ├────── rest ─────┤          the resources, and the table of all routes: uses player
+        │         ▲       │
         └─────── src ─────┘
                   ▲
            tests, benches            fuzz → domain, import-from, media, storage; src, fuzz → import-from → domain
@@ -35,7 +37,7 @@ struct CrateRule {
     may_use: &'static [&'static str],
 }
 
-const CRATES: [CrateRule; 16] = [
+const CRATES: [CrateRule; 17] = [
     CrateRule { name: "domain", folder: "domain", may_use: &[] },
     CrateRule { name: "import-from", folder: "import-from", may_use: &["domain"] },
     CrateRule { name: "media", folder: "media", may_use: &[] },
@@ -96,6 +98,24 @@ const CRATES: [CrateRule; 16] = [
         ],
     },
     CrateRule {
+        name: "rest",
+        folder: "rest",
+        may_use: &[
+            "actors",
+            "cluster",
+            "config",
+            "domain",
+            "media",
+            "node",
+            "player",
+            "resource-derive",
+            "route-frame",
+            "server",
+            "services",
+            "storage",
+        ],
+    },
+    CrateRule {
         name: "headwater",
         folder: ".",
         may_use: &[
@@ -108,7 +128,7 @@ const CRATES: [CrateRule; 16] = [
             "node",
             "player",
             "push",
-            "resource-derive",
+            "rest",
             "route-frame",
             "server",
             "services",
@@ -133,9 +153,9 @@ const USERS: [(&str, &[&str]); 17] = [
     ("clap", &["config"]),
     ("prometheus-client", &["services"]),
     ("rcgen", &["node"]),
-    ("tower-service", &["server", "headwater"]),
-    ("tracing-subscriber", &["config", "services", "headwater"]),
-    ("warp", &["server", "node", "player", "push", "route-frame", "headwater"]),
+    ("tower-service", &["server", "rest", "headwater"]),
+    ("tracing-subscriber", &["config", "services", "rest", "headwater"]),
+    ("warp", &["server", "node", "player", "push", "rest", "route-frame", "headwater"]),
     ("syn", &["resource-derive"]),
 ];
 

@@ -11,19 +11,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates that serve HTTP, and what they share.
-const HTTP_SOURCES: [&str; 8] = [
+const HTTP_SOURCES: [&str; 9] = [
     "config/src",
     "server/src",
     "services/src",
     "node/src",
     "player/src",
     "push/src",
+    "rest/src",
     "route-frame/src",
     "src",
 ];
 
 /// The folders of non-test code.
-const SOURCES: [&str; 13] = [
+const SOURCES: [&str; 14] = [
     "domain/src",
     "import-from/src",
     "media/src",
@@ -35,6 +36,7 @@ const SOURCES: [&str; 13] = [
     "node/src",
     "player/src",
     "push/src",
+    "rest/src",
     "route-frame/src",
     "src",
 ];

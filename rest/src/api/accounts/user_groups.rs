@@ -1,0 +1,249 @@
+//! `/api/accounts/groups/` and `/api/accounts/permissions/`: groups of users, and the permissions that they and users
+//! can hold. They are kept and shown; the level of a user decides what the user may do.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use domain::ids::{PermissionId, UserGroupId, UserId};
+use domain::user::User;
+use domain::user_group::{Permission, USER_GROUP_NAME_CHARS_MAX, UserGroup, permissions_of};
+use http::StatusCode;
+use resource_derive::{Query, View};
+use route_frame::access::ADMIN;
+use route_frame::call::Call;
+use route_frame::route::{Created, NoContent, Route};
+use serde::Serialize;
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
+use storage::Table;
+
+use crate::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
+use crate::record::{Lookup, RecordCall, Render, find, set};
+
+/// A group of users, with permissions that its users hold.
+#[derive(Clone, Debug, Serialize, View)]
+#[resource(name = "Group", new = NewUserGroup, edit = UserGroupEdit)]
+pub(crate) struct UserGroupView {
+    /// Assigned by the gateway and never reused.
+    #[field(example = "7")]
+    id: UserGroupId,
+    /// Number of users in the group.
+    #[field(example = "2")]
+    user_count: usize,
+    /// Unique name.
+    #[field(required, chars_max = USER_GROUP_NAME_CHARS_MAX, example = "Family")]
+    name: String,
+    /// Ids of permissions. They are kept for clients and grant nothing; the level of a user does.
+    #[field(edit, items_max = PERMISSIONS_MAX, example = "[4]")]
+    permissions: Vec<PermissionId>,
+}
+
+/// A permission that users and groups can hold.
+#[derive(Clone, Debug, Serialize, View)]
+#[resource(name = "Permission")]
+pub(crate) struct PermissionView {
+    /// Id of the permission. Never changes.
+    #[field(example = "4")]
+    id: PermissionId,
+    /// Name for people.
+    #[field(example = "Can view user")]
+    name: String,
+    /// Name for programs.
+    #[field(example = "view_user")]
+    codename: String,
+}
+
+/// Filters of the list of groups.
+#[derive(Debug, Query)]
+struct Filters {
+    /// Part of the name, regardless of case.
+    search: Option<Search>,
+    /// Order of the list; by id by default.
+    ordering: Option<Ordering<ByName>>,
+}
+
+/// Selects the permissions.
+#[derive(Debug, Query)]
+struct Holder {
+    /// Id of a user. Selects the permissions that the user holds, directly or through a group; by default all that exist.
+    user_id: Option<UserId>,
+}
+
+/// Maximum number of permissions in one list: more than exist.
+pub(super) const PERMISSIONS_MAX: usize = 1_000;
+
+const LIST: &str = "/api/accounts/groups/";
+const ONE: &str = "/api/accounts/groups/{id}/";
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get(LIST, ADMIN, "Lists groups of users.", list),
+        Route::post(LIST, ADMIN, "Creates a group of users.", create),
+        Route::get(ONE, ADMIN, "Returns a group of users.", retrieve),
+        Route::put(ONE, ADMIN, "Updates a group of users.", update),
+        Route::patch(ONE, ADMIN, "Partially updates a group of users.", update),
+        Route::delete(ONE, ADMIN, "Deletes a group of users, but not its users.", delete),
+        Route::get("/api/accounts/permissions/", ADMIN, "Lists permissions.", permissions)
+            .refuses(StatusCode::NOT_FOUND, "The user does not exist."),
+    ]
+}
+
+async fn list(
+    call: Call,
+    (filters, paging): (Filters, WholeOrPages),
+) -> Result<Page<UserGroupView>, Refusal> {
+    let groups = call.app.models.user_groups.load();
+    let mut groups: Vec<_> =
+        groups.iter().filter(|it| matches(filters.search.as_ref(), [&it.name])).collect();
+    let ordering = filters.ordering.unwrap_or(Ordering::ascending(ByName::Id));
+    ordering.sort(&mut groups, |it| it.id, |it| &it.name);
+    paging.render(&call, &groups)
+}
+
+async fn retrieve(call: Call) -> Result<UserGroupView, Refusal> {
+    call.retrieve(&call.app.models.user_groups.load())
+}
+
+async fn create(call: Call, new: NewUserGroup) -> Result<Created<UserGroupView>, Refusal> {
+    let permissions = check_permissions(new.permissions.unwrap_or_default())?;
+    call.create(move |_, id| Ok(UserGroup { id: UserGroupId(id), name: new.name, permissions })).await
+}
+
+async fn update(call: Call, edit: UserGroupEdit) -> Result<UserGroupView, Refusal> {
+    let permissions = edit.permissions.map(check_permissions).transpose()?;
+    call.update(|_, group: &mut UserGroup| {
+        set(&mut group.name, edit.name);
+        set(&mut group.permissions, permissions);
+        Ok(())
+    })
+    .await
+}
+
+async fn delete(call: Call) -> Result<NoContent, Refusal> {
+    let id = UserGroupId(call.id()?);
+    call.write(move |write| {
+        find::<UserGroup>(write, id.0)?;
+        for mut user in write.all::<User>()? {
+            if user.groups.contains(&id) {
+                user.groups.retain(|it| *it != id);
+                write.put(&user)?;
+            }
+        }
+        write.remove::<UserGroup>(id.0)?;
+        Ok(NoContent)
+    })
+    .await
+}
+
+async fn permissions(
+    call: Call,
+    (holder, paging): (Holder, WholeOrPages),
+) -> Result<Page<PermissionView>, Refusal> {
+    let permissions: Vec<Permission> = match holder.user_id {
+        Some(id) => {
+            let user =
+                call.app.models.users.load().get(id.0).cloned().ok_or_else(Refusal::unknown::<User>)?;
+            let groups = call.app.models.user_groups.load();
+            permissions_of(&user, groups.iter().map(|it| &**it))
+        }
+        None => Permission::all().collect(),
+    };
+    let view = |it: &Permission| PermissionView { id: it.id, name: it.name(), codename: it.codename() };
+    paging.render_with(&call, &permissions, view)
+}
+
+/// Returns the permissions as a set if all of them exist.
+pub(super) fn check_permissions(ids: Vec<PermissionId>) -> Result<BTreeSet<PermissionId>, FieldErrors> {
+    let unknown = ids.iter().find(|it| Permission::from_id(**it).is_none());
+    match unknown {
+        Some(id) => {
+            let message = format!("Invalid pk \"{id}\" - object does not exist.");
+            Err(FieldErrors::new("permissions", message))
+        }
+        None => Ok(ids.into_iter().collect()),
+    }
+}
+
+/// All users, to count those of a group.
+pub(crate) struct AllUsers(Arc<Table<User>>);
+
+impl Lookup for AllUsers {
+    fn load(call: &Call) -> Result<Self, Refusal> {
+        Ok(Self(call.app.models.users.load()))
+    }
+}
+
+impl Render for UserGroup {
+    type View = UserGroupView;
+    type Lookup = AllUsers;
+
+    fn view(&self, AllUsers(users): &AllUsers) -> UserGroupView {
+        UserGroupView {
+            id: self.id,
+            user_count: users.iter().filter(|it| it.groups.contains(&self.id)).count(),
+            name: self.name.clone(),
+            permissions: self.permissions.iter().copied().collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::testing::{Rest, SUPERUSER};
+
+    #[tokio::test]
+    async fn a_group_gives_its_permissions_to_its_users_until_it_is_deleted() {
+        let rest = Rest::start().await;
+        let all = rest.admin("GET", "/api/accounts/permissions/", Value::Null).await.body;
+        let first = json!({ "id": 1, "name": "Can add user", "codename": "add_user" });
+        assert_eq!((&all["count"], &all["results"][0]), (&json!(64), &first));
+
+        let made = rest.admin("POST", LIST, json!({ "name": "Family", "permissions": [12, 12] })).await;
+        assert_eq!(made.status, 201, "{}", made.text);
+        let group = format!("{LIST}{}/", made.body["id"]);
+        let user = json!({
+            "username": "anna", "password": "x", "user_level": 0, "groups": [made.body["id"]], "permissions": [4],
+        });
+        let anna = rest.admin("POST", "/api/accounts/users/", user).await;
+        assert_eq!(anna.status, 201, "{}", anna.text);
+        assert_eq!(
+            (&anna.body["groups"], &anna.body["permissions"], &anna.body["all_permissions"]),
+            (&json!([made.body["id"]]), &json!([4]), &json!(["view_user", "view_channel"]))
+        );
+        let shown = rest.admin("GET", &group, Value::Null).await.body;
+        let expected =
+            json!({ "id": made.body["id"], "name": "Family", "permissions": [12], "user_count": 1 });
+        assert_eq!(shown, expected);
+        let held = format!("/api/accounts/permissions/?user_id={}", anna.body["id"]);
+        assert_eq!(rest.admin("GET", &held, Value::Null).await.body["count"], 2);
+        let root = format!("/api/accounts/permissions/?user_id={SUPERUSER}");
+        assert_eq!(rest.admin("GET", &root, Value::Null).await.body["count"], 64);
+
+        let renamed = rest.admin("PUT", &group, json!({ "name": "Home" })).await;
+        assert_eq!((renamed.status, &renamed.body["permissions"]), (200, &json!([12])));
+        assert_eq!(rest.admin("DELETE", &group, Value::Null).await.status, 204);
+        let path = format!("/api/accounts/users/{}/", anna.body["id"]);
+        let after = rest.admin("GET", &path, Value::Null).await.body;
+        assert_eq!((&after["groups"], &after["all_permissions"]), (&json!([]), &json!(["view_user"])));
+    }
+
+    #[tokio::test]
+    async fn unknown_permissions_groups_and_users_are_refused_by_field() {
+        let rest = Rest::start().await;
+        let unknown = |id: u32| json!([format!("Invalid pk \"{id}\" - object does not exist.")]);
+        let refused = rest.admin("POST", LIST, json!({ "name": "a", "permissions": [999] })).await;
+        assert_eq!((refused.status, &refused.body["permissions"]), (400, &unknown(999)));
+        for (field, id) in [("permissions", 65), ("groups", 7), ("channel_profiles", 9)] {
+            let refused = rest.admin("PATCH", "/api/accounts/users/1/", json!({ field: [id] })).await;
+            assert_eq!((refused.status, &refused.body[field]), (400, &unknown(id)), "{}", refused.text);
+        }
+        let path = "/api/accounts/permissions/?user_id=99";
+        assert_eq!(rest.admin("GET", path, Value::Null).await.status, 404);
+        rest.admin("POST", LIST, json!({ "name": "a" })).await;
+        let taken = rest.admin("POST", LIST, json!({ "name": "a" })).await;
+        assert_eq!(taken.body, json!({ "name": ["This field must be unique."] }));
+    }
+}

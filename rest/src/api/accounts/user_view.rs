@@ -1,0 +1,153 @@
+//! A user in answers and bodies.
+
+use std::sync::Arc;
+
+use domain::core_settings::DVR_SETTINGS;
+use domain::ids::{LineupId, PermissionId, UserGroupId, UserId};
+use domain::recording::DvrSettings;
+use domain::secret::Secret;
+use domain::user::{API_KEY_CHARS, USERNAME_CHARS_MAX, User, UserLevel};
+use domain::user_group::{Permission, UserGroup, permissions_of};
+use resource_derive::View;
+use route_frame::call::Call;
+use route_frame::value::{ShownSecret, Time, WriteOnly};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use server::reply::Refusal;
+use storage::Table;
+
+use super::user_groups::PERMISSIONS_MAX;
+use super::user_rules::{CHARS_MAX, PASSWORD_CHARS_MAX};
+use super::{avatar, properties};
+use crate::record::{Lookup, Render, view_from};
+
+/// Maximum number of concurrent streams that a user may be granted.
+const STREAM_LIMIT_MAX: i64 = 10_000;
+
+/// A person or a program with credentials.
+#[derive(Clone, Debug, Serialize, View)]
+#[resource(name = "UserAccount", new = NewUser, edit = UserEdit)]
+pub(crate) struct UserView {
+    /// Assigned by the gateway and never reused.
+    #[field(example = "7")]
+    id: UserId,
+    /// Codenames of the permissions that the user holds, directly or through a group.
+    #[field(example = "[\"view_channel\"]")]
+    all_permissions: Vec<String>,
+    /// URL of the picture; `null` if the user has none, or initials instead.
+    avatar_url: Option<String>,
+    /// Time of the last login with a password, to the minute.
+    last_login: Option<Time>,
+    /// When the user was created.
+    date_joined: Time,
+    /// Unique regardless of case. Letters, digits and `@ . + - _`.
+    #[field(required, chars_max = USERNAME_CHARS_MAX, example = "anna")]
+    username: String,
+    /// Email address, for information only.
+    #[field(edit, blank, chars_max = CHARS_MAX, example = "anna@example.com")]
+    email: String,
+    /// First name, for information only.
+    #[field(edit, blank, chars_max = CHARS_MAX)]
+    first_name: String,
+    /// Last name, for information only.
+    #[field(edit, blank, chars_max = CHARS_MAX)]
+    last_name: String,
+    /// Inactive users are refused everywhere.
+    #[field(edit)]
+    is_active: bool,
+    /// For clients that read it; grants no permission.
+    #[field(edit)]
+    is_staff: bool,
+    /// Grants every permission, regardless of the level.
+    #[field(edit)]
+    is_superuser: bool,
+    /// 0 may watch, 1 may also see channels and status, 10 may do everything.
+    #[field(required, example = "0")]
+    user_level: UserLevel,
+    /// Ids of channel profiles. A user below level 10 sees only their channels; an empty list means no limit.
+    #[field(edit, items_max = 1000, example = "[]")]
+    channel_profiles: Vec<LineupId>,
+    /// Ids of groups of users.
+    #[field(edit, items_max = 1000, example = "[]")]
+    groups: Vec<UserGroupId>,
+    /// Ids of the permissions that the user holds directly. They are kept for clients and grant nothing; the level does.
+    #[field(edit, aliases = &["user_permissions"], items_max = PERMISSIONS_MAX, example = "[4]")]
+    permissions: Vec<PermissionId>,
+    /// Maximum number of concurrent streams; 0 means no limit.
+    #[field(edit, at_most = STREAM_LIMIT_MAX, example = "2")]
+    stream_limit: u32,
+    /// Whether the user may schedule recordings: admins may, and users of level 1 if `dvr_settings` allows it.
+    may_record: bool,
+    /// Appearance of the user in clients: `type` is `gravatar`, `initials`, `upload` or `url`; also `url`, `initials`,
+    /// `color`, `email`, and `fallback` with `type`, `initials`, `background` and `color`.
+    #[field(edit)]
+    avatar_config: Map<String, Value>,
+    /// Custom data, merged key by key; `null` removes a key. `xc_password` is the password for player apps,
+    /// `hide_adult_content` hides channels that are marked as adult, `allowed_networks` lists the networks from which the
+    /// user may use each surface (`UI`, `STREAMS`, `XC_API`, `M3U_EPG`, `TUNER`, `METRICS`); an empty list means no
+    /// limit.
+    #[field(edit)]
+    custom_properties: Map<String, Value>,
+    /// Visible to its owner only. A text sets the key: at least 32 characters, random. `null` and an empty text keep the
+    /// present key, because clients send back what they were shown.
+    #[field(edit, blank, chars_max = *API_KEY_CHARS.end())]
+    api_key: Option<ShownSecret>,
+    /// Required for a new user. A new password ends all logins of the user. That of an admin has at least 10 characters,
+    /// and 8 besides the user name.
+    #[field(write_only, chars_max = PASSWORD_CHARS_MAX)]
+    #[serde(skip)]
+    password: WriteOnly<Secret>,
+    /// Required for a new password of the caller.
+    #[field(write_only, chars_max = PASSWORD_CHARS_MAX)]
+    #[serde(skip)]
+    current_password: WriteOnly<Secret>,
+    /// Whether the API key and the player password are removed together with the old password.
+    #[field(write_only)]
+    #[serde(skip)]
+    revoke_secrets: WriteOnly<bool>,
+}
+
+/// The user who requested a view, and the groups of all users.
+pub(crate) struct UserLookup {
+    viewer: Arc<User>,
+    settings: DvrSettings,
+    groups: Arc<Table<UserGroup>>,
+    /// Start of the addresses of pictures.
+    origin: String,
+}
+
+impl Lookup for UserLookup {
+    fn load(call: &Call) -> Result<Self, Refusal> {
+        let groups = call.app.models.user_groups.load();
+        let settings = call.app.models.settings.load();
+        let settings = DvrSettings::from_setting(settings.one_by("key", DVR_SETTINGS).map(|it| &it.value));
+        Ok(Self { viewer: Arc::clone(call.identity()?), settings, groups, origin: call.origin() })
+    }
+}
+
+impl Render for User {
+    type View = UserView;
+    type Lookup = UserLookup;
+
+    fn view(&self, UserLookup { viewer, settings, groups, origin }: &UserLookup) -> UserView {
+        let is_own = viewer.id == self.id;
+        let key = self.api_key.as_ref().filter(|_| is_own);
+        let permissions = permissions_of(self, groups.iter().map(|it| &**it));
+        view_from!(UserView from self {
+            id, last_login, username, email, first_name, last_name, is_active, is_staff, is_superuser, groups,
+            permissions, stream_limit;
+            api_key: key.map(|it| ShownSecret(it.key.clone())),
+            all_permissions: permissions.iter().map(Permission::codename).collect(),
+            avatar_url: avatar::url_of(self, origin),
+            date_joined: Time(self.joined_at),
+            user_level: self.level,
+            channel_profiles: self.lineups.clone(),
+            may_record: settings.permit(self),
+            avatar_config: self.avatar.clone(),
+            custom_properties: properties::visible(self, is_own || viewer.may(UserLevel::Admin)),
+            password: WriteOnly::HIDDEN,
+            current_password: WriteOnly::HIDDEN,
+            revoke_secrets: WriteOnly::HIDDEN,
+        })
+    }
+}

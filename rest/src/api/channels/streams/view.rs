@@ -1,0 +1,225 @@
+//! Streams in answers.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use domain::account::RefreshRecord;
+use domain::group::Group;
+use domain::health::StreamHealth;
+use domain::ids::{AccountId, GroupId, StreamId, StreamProfileId};
+use domain::playlist::content::StreamContent;
+use domain::stream::Stream;
+use domain::user::UserLevel;
+use resource_derive::View;
+use route_frame::app::App;
+use route_frame::blocking::run_blocking;
+use route_frame::call::Call;
+use route_frame::value::Time;
+use serde::Serialize;
+use server::reply::Refusal;
+use storage::Table;
+
+use super::health::{StreamHealthView, StreamStatsView, health_of};
+use crate::api::channels::values::ChannelNumberValue;
+use crate::choice::{Named, choice};
+use crate::record::{Lookup, Render};
+
+/// A stream: one source that a channel can play from.
+#[derive(Clone, Debug, Serialize, View)]
+#[resource(name = "StreamRecord")]
+pub(crate) struct StreamView {
+    /// Assigned by the gateway. Stays the same across refreshes.
+    #[field(example = "7")]
+    id: StreamId,
+    /// Name of the stream.
+    #[field(example = "News HD")]
+    name: String,
+    /// URL of the stream. Complete for admins; other users see scheme, host and port, because the rest may contain
+    /// credentials.
+    #[field(example = "http://provider.example/live/7.ts")]
+    url: String,
+    /// Id of the playlist account; `null` for a stream that an admin added.
+    #[field(example = "2")]
+    m3u_account: Option<AccountId>,
+    /// Whether an admin added the stream.
+    is_custom: bool,
+    /// URL of the logo.
+    logo_url: Option<String>,
+    /// Id in the guide.
+    #[field(example = "news.example")]
+    tvg_id: Option<String>,
+    /// Id of the channel group with the name of the group, if one exists.
+    #[field(example = "3")]
+    channel_group: Option<GroupId>,
+    /// Name of the group.
+    #[field(example = "News")]
+    channel_group_name: Option<String>,
+    /// Channel number from the provider.
+    #[field(example = "4.1")]
+    stream_chno: Option<ChannelNumberValue>,
+    /// Content of the stream, as far as its list shows it. Only live streams become channels without being selected by
+    /// id.
+    #[field(example = "live")]
+    content_type: Named<StreamContent>,
+    /// Stream profile; `null` selects that of the channel.
+    stream_profile_id: Option<StreamProfileId>,
+    /// Stable, unique identifier. Derived from ids, so it reveals no address.
+    #[field(example = "0000000200000007")]
+    stream_hash: String,
+    /// Always `null`: no stream is a file.
+    local_file: Option<String>,
+    /// Whether the stream is missing from the latest playlist.
+    is_stale: bool,
+    /// Whether the provider marks the stream as adult content. Channels that play it are then hidden from users who hide
+    /// adult content, unless an admin decided otherwise.
+    is_adult: bool,
+    /// Whether the provider keeps an archive, so that past programmes can be watched.
+    is_catchup: bool,
+    /// Depth of that archive in days; 0 without one.
+    catchup_days: u32,
+    /// When the stream was last in its playlist; `null` for a stream that an admin added.
+    last_seen: Option<Time>,
+    /// When the stream was first seen, or added.
+    created_at: Time,
+    /// When the stream last changed.
+    updated_at: Time,
+    /// Values measured while the stream played; `null` if it was never measured.
+    stream_stats: Option<StreamStatsView>,
+    /// When the stream was measured.
+    stream_stats_updated_at: Option<Time>,
+    /// Outcomes of the plays of the stream; `null` if it was never played.
+    health: Option<StreamHealthView>,
+    /// Values of the provider, if an admin or a rule overrides them. `null` for users other than admins.
+    provider: Option<ProviderFactsView>,
+}
+
+choice!(StreamContent {
+    Live = "live",
+    Movie = "movie",
+    Series = "series",
+    Separator = "separator",
+});
+
+/// Values of a stream from its provider.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct ProviderFactsView {
+    /// Name of the stream.
+    name: String,
+    /// URL of the stream.
+    url: String,
+    /// Id in the guide.
+    tvg_id: Option<String>,
+    /// Name of the group.
+    channel_group_name: Option<String>,
+    /// URL of the logo.
+    logo_url: Option<String>,
+}
+
+/// Data that views of streams depend on.
+pub(crate) struct StreamLookup {
+    is_admin: bool,
+    groups: Arc<Table<Group>>,
+    refreshes: Arc<Table<RefreshRecord>>,
+    health: HashMap<StreamId, StreamHealth>,
+}
+
+impl Lookup for StreamLookup {
+    fn load(call: &Call) -> Result<Self, Refusal> {
+        let models = &call.app.models;
+        Ok(Self {
+            is_admin: call.identity()?.may(UserLevel::Admin),
+            groups: models.groups.load(),
+            refreshes: models.refreshes.load(),
+            health: HashMap::new(),
+        })
+    }
+}
+
+impl StreamLookup {
+    /// Loads the health of these streams too.
+    pub(in crate::api::channels) fn new(call: &Call, streams: &[Stream]) -> Result<Self, Refusal> {
+        let health = health_of(&call.app, streams.iter().map(|it| it.id));
+        Ok(Self { health, ..Self::load(call)? })
+    }
+}
+
+impl Render for Stream {
+    type View = StreamView;
+    type Lookup = StreamLookup;
+
+    fn view(&self, lookup: &StreamLookup) -> StreamView {
+        let is_custom = self.account == domain::account::CUSTOM_ACCOUNT;
+        let group = self.group().and_then(|it| lookup.groups.one_by("name", it));
+        let group_name = group.map(|it| it.name.as_str()).or(self.group());
+        let seen_with_list = || {
+            let refresh = lookup.refreshes.get(self.account.0);
+            refresh.and_then(|it| it.good_at).unwrap_or(self.added_at)
+        };
+        let last_seen = self.last_seen.or_else(|| (!is_custom).then(seen_with_list));
+        let health = lookup.health.get(&self.id);
+        let catchup_days = self.archive_days();
+        let url = match lookup.is_admin {
+            true => self.url().expose().to_owned(),
+            false => self.url().to_string(),
+        };
+        StreamView {
+            id: self.id,
+            name: self.name().to_owned(),
+            url,
+            m3u_account: Some(self.account).filter(|_| !is_custom),
+            is_custom,
+            logo_url: self.logo().map(str::to_owned),
+            tvg_id: self.tvg_id().map(str::to_owned),
+            channel_group: group.map(|it| it.id),
+            channel_group_name: group_name.map(str::to_owned),
+            stream_chno: self.provider.number.map(ChannelNumberValue),
+            content_type: Named(self.content()),
+            stream_profile_id: self.stream_profile,
+            stream_hash: format!("{:08x}{:08x}", self.account.0, self.id.0),
+            local_file: None,
+            is_stale: self.is_stale(),
+            is_adult: self.is_adult(),
+            is_catchup: catchup_days > 0,
+            catchup_days,
+            last_seen: last_seen.map(Time),
+            created_at: Time(self.added_at),
+            updated_at: Time(self.updated_at),
+            stream_stats: health.and_then(StreamStatsView::new),
+            stream_stats_updated_at: health.and_then(|it| it.measured_at).map(Time),
+            health: health.map(StreamHealthView::new),
+            provider: Some(self).filter(|_| lookup.is_admin).and_then(overridden),
+        }
+    }
+}
+
+/// Returns the overridden values of the provider, if any.
+fn overridden(stream: &Stream) -> Option<ProviderFactsView> {
+    if stream.manual.is_empty() && stream.rule.is_empty() {
+        return None;
+    }
+    let facts = &stream.provider;
+    Some(ProviderFactsView {
+        name: facts.name.clone(),
+        url: facts.url.expose().to_owned(),
+        tvg_id: facts.tvg_id.clone(),
+        channel_group_name: facts.group.clone(),
+        logo_url: facts.logo.clone(),
+    })
+}
+
+/// Runs work on many streams on a thread that may block.
+pub(in crate::api) async fn blocking<R: Send + 'static>(
+    run: impl FnOnce() -> Result<R, Refusal> + Send + 'static,
+) -> Result<R, Refusal> {
+    run_blocking("read streams", run).await?
+}
+
+/// Reads streams in the given order and skips missing ones. Call it on a thread that may block.
+pub(in crate::api::channels) fn read(app: &App, ids: &[StreamId]) -> Result<Vec<Stream>, Refusal> {
+    let streams = app.models.store.collection::<Stream>();
+    let mut found = Vec::with_capacity(ids.len());
+    for id in ids {
+        found.extend(streams.get(id.0)?);
+    }
+    Ok(found)
+}

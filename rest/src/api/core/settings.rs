@@ -1,0 +1,330 @@
+//! `/api/core/settings/`: settings that admins change at run time.
+//!
+//! Every key always has one row. The value is empty if nothing was set.
+
+use std::sync::Arc;
+
+use actors::{check_cron, check_time_zone};
+use config::{NetworkClass, NetworkRules, PublicUrl, wrong_level};
+use domain::backup_schedule::BackupSchedule;
+use domain::core_settings::{
+    self, BACKUP_SETTINGS, DEFAULT_TIME_ZONE, DVR_SETTINGS, EPG_SETTINGS, LIBRARY_SETTINGS, NETWORK_ACCESS,
+    PROXY_SETTINGS, SETTING_KEYS, STREAM_SETTINGS, SYSTEM_SETTINGS, SettingChecks, TIMESHIFT_SETTINGS,
+    TUNER_SETTINGS, USER_LIMIT_SETTINGS,
+};
+use domain::guide::matching::MatchSettings;
+use domain::library_settings::LibrarySettings;
+use domain::output_profile::OutputProfile;
+use domain::recording::DvrSettings;
+use domain::setting::CoreSetting;
+use domain::stream_profile::StreamProfile;
+use domain::timeshift::TimeShiftSettings;
+use domain::tuner::TunerSettings;
+use domain::user_agent::UserAgent;
+use domain::user_limits::UserLimits;
+use http::Method;
+use resource_derive::View;
+use route_frame::access::{ADMIN, STANDARD};
+use route_frame::app::App;
+use route_frame::call::Call;
+use route_frame::route::Route;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use server::caller::Caller;
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
+use storage::{Models, Write};
+
+use crate::list::{Page, WholeOrPages};
+
+/// A group of settings under one key.
+#[derive(Clone, Debug, Serialize, View)]
+#[resource(edit = CoreSettingsEdit)]
+pub(crate) struct CoreSettingsView {
+    /// Fixed for each key.
+    #[field(example = "1")]
+    id: u32,
+    /// Identifier for clients.
+    #[field(example = "proxy_settings")]
+    key: &'static str,
+    /// Name for people.
+    #[field(example = "Proxy settings")]
+    name: &'static str,
+    /// Purpose of the settings.
+    #[field(example = "The engine: time limits, buffers and limits of programs.")]
+    description: &'static str,
+    /// Values that apply where `value` sets none.
+    defaults: Map<String, Value>,
+    /// The settings. PUT replaces all of them, PATCH merges the sent ones.
+    #[field(required)]
+    value: Map<String, Value>,
+}
+
+const LIST: &str = "/api/core/settings/";
+const ONE: &str = "/api/core/settings/{id}/";
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get(LIST, STANDARD, "Lists settings.", list),
+        Route::get(ONE, STANDARD, "Returns the settings of a key.", retrieve),
+        Route::put(ONE, ADMIN, "Replaces the settings of a key.", replace),
+        Route::patch(ONE, ADMIN, "Partially updates the settings of a key.", change),
+    ]
+}
+
+async fn list(call: Call, paging: WholeOrPages) -> Result<Page<CoreSettingsView>, Refusal> {
+    let ids: Vec<u32> = (1..).take(SETTING_KEYS.len()).collect();
+    let rows: Vec<_> = ids.into_iter().filter_map(|id| view(&call.app, id)).collect();
+    paging.render_with(&call, &rows, CoreSettingsView::clone)
+}
+
+async fn retrieve(call: Call) -> Result<CoreSettingsView, Refusal> {
+    view(&call.app, call.id()?).ok_or_else(Refusal::unknown::<CoreSetting>)
+}
+
+async fn replace(call: Call, edit: CoreSettingsEdit) -> Result<CoreSettingsView, Refusal> {
+    write(call, edit, &Method::PUT).await
+}
+
+async fn change(call: Call, edit: CoreSettingsEdit) -> Result<CoreSettingsView, Refusal> {
+    write(call, edit, &Method::PATCH).await
+}
+
+async fn write(call: Call, edit: CoreSettingsEdit, method: &Method) -> Result<CoreSettingsView, Refusal> {
+    let id = call.id()?;
+    let (key, _) = key_of(id).ok_or_else(Refusal::unknown::<CoreSetting>)?;
+    let is_partial = method == Method::PATCH;
+    let (app, caller) = (Arc::clone(&call.app), call.caller.clone());
+    call.write(move |write| {
+        change_setting(write, &app, Some(&caller), key, |before| {
+            let mut value = if is_partial { before } else { Map::new() };
+            value.extend(edit.value.into_iter().flatten());
+            value
+        })
+    })
+    .await?;
+    view(&call.app, id).ok_or_else(Refusal::unknown::<CoreSetting>)
+}
+
+/// Changes and checks the settings of a key. With a caller, refuses networks that would shut the caller out.
+pub(in crate::api) fn change_setting(
+    write: &mut Write<'_>,
+    app: &App,
+    caller: Option<&Caller>,
+    key: &'static str,
+    change: impl FnOnce(Map<String, Value>) -> Map<String, Value>,
+) -> Result<(), Refusal> {
+    let stored = write.by::<CoreSetting>("key", key)?.into_iter().next();
+    let (id, before) = match stored {
+        Some(setting) => (setting.id, members(&setting.value)),
+        None => (write.next_id::<CoreSetting>()?, Map::new()),
+    };
+    let value = Value::from(change(before));
+    check(write, app, key, &value)?;
+    if let Some(caller) = caller.filter(|_| key == NETWORK_ACCESS) {
+        let (rules, _) = NetworkRules::new(&app.config, Some(&value));
+        if !caller.is_in(rules.connect(NetworkClass::Ui)) {
+            let address = caller.address();
+            return Err(Refusal::field(
+                "UI",
+                format!("This would shut you out: your address {address} is in none of these networks."),
+            ));
+        }
+    }
+    let name = SETTING_KEYS.iter().find(|it| it.0 == key).map_or(key, |it| it.1);
+    write.put(&CoreSetting { id, key: key.to_owned(), name: name.to_owned(), value })?;
+    Ok(())
+}
+
+fn check(write: &Write<'_>, app: &App, key: &str, value: &Value) -> Result<(), Refusal> {
+    let profiles: Vec<StreamProfile> = write.all()?;
+    let agents: Vec<UserAgent> = write.all()?;
+    let outputs: Vec<OutputProfile> = write.all()?;
+    let known = SettingChecks {
+        base: &app.config.engine,
+        has_stream_profile: &|id| profiles.iter().any(|it| it.id == id),
+        has_user_agent: &|id| agents.iter().any(|it| it.id == id),
+        has_output_profile: &|id| outputs.iter().any(|it| it.id == id),
+        has_time_zone: &|name| check_time_zone(name).is_ok(),
+        log_level_error: &wrong_level,
+        public_url_error: &|url| url.parse::<PublicUrl>().err().map(|it| it.to_string()),
+        cron_error: &|expression| check_cron(expression).err(),
+        network_errors: &|value| {
+            let (_, wrong) = NetworkRules::new(&app.config, Some(value));
+            let error = |texts: &[String]| match texts {
+                [] => String::new(),
+                texts => format!(" (found: {})", texts.join(", ")),
+            };
+            wrong.iter().map(|it| (it.member.clone(), format!("{}{}", it.reason, error(&it.texts)))).collect()
+        },
+    };
+    let wrong = core_settings::check(key, value, &known).err().unwrap_or_default();
+    let mut errors = FieldErrors::default();
+    for (member, reason) in wrong {
+        let message = format!("{member} {}.", reason.trim_end_matches('.'));
+        errors.add(member, message);
+    }
+    Ok(errors.or(())?)
+}
+
+/// Returns key and name of a row.
+fn key_of(id: u32) -> Option<(&'static str, &'static str)> {
+    let n = usize::try_from(id).ok()?.checked_sub(1)?;
+    SETTING_KEYS.get(n).copied()
+}
+
+fn view(app: &App, id: u32) -> Option<CoreSettingsView> {
+    let (key, name) = key_of(id)?;
+    let (defaults, value) = (defaults(key, app), value_of(&app.models, key));
+    Some(CoreSettingsView { id, key, name, description: description(key), defaults, value })
+}
+
+fn value_of(models: &Models, key: &str) -> Map<String, Value> {
+    models.settings.load().one_by("key", key).map(|it| members(&it.value)).unwrap_or_default()
+}
+
+fn members(value: &Value) -> Map<String, Value> {
+    value.as_object().cloned().unwrap_or_default()
+}
+
+/// Returns what the settings of a key are for.
+fn description(key: &str) -> &'static str {
+    match key {
+        PROXY_SETTINGS => "The engine: time limits, buffers and limits of programs.",
+        STREAM_SETTINGS => "What streams and clients use that name nothing else.",
+        SYSTEM_SETTINGS => "Time zone, country, log level and passwords of players.",
+        NETWORK_ACCESS => "The networks that may use each part of the gateway.",
+        BACKUP_SETTINGS => "When back-ups are made, and how many are kept.",
+        TUNER_SETTINGS => "The tuner that media servers see.",
+        USER_LIMIT_SETTINGS => "What happens when a user reaches the limit of streams.",
+        EPG_SETTINGS => "How channels are matched with the channels of guides.",
+        LIBRARY_SETTINGS => "How films and series are shown to players, and exported as STRM files.",
+        DVR_SETTINGS => "How recordings are named, padded, and who schedules them.",
+        TIMESHIFT_SETTINGS => "How much of the past of channels the gateway keeps itself.",
+        _ => "",
+    }
+}
+
+/// Returns the default values of a key.
+fn defaults(key: &str, app: &App) -> Map<String, Value> {
+    let base = &app.config.engine;
+    let defaults = match key {
+        NETWORK_ACCESS => return app.config.network_setting(),
+        BACKUP_SETTINGS => return BackupSchedule::default().to_setting(),
+        TUNER_SETTINGS => return TunerSettings::default().to_setting(),
+        USER_LIMIT_SETTINGS => return UserLimits::default().to_setting(),
+        EPG_SETTINGS => return MatchSettings::default().to_setting(),
+        LIBRARY_SETTINGS => return LibrarySettings::default().to_setting(),
+        DVR_SETTINGS => return DvrSettings::default().to_setting(),
+        TIMESHIFT_SETTINGS => return TimeShiftSettings::default().to_setting(),
+        PROXY_SETTINGS => {
+            let mut settings = serde_json::to_value(base).unwrap_or_default();
+            if let Some(members) = settings.as_object_mut() {
+                // This value belongs to the stream settings.
+                members.remove("default_stream_profile");
+            }
+            settings
+        }
+        STREAM_SETTINGS => {
+            let built_in = StreamProfile::built_in();
+            let profile = built_in.iter().find(|it| it.delivery == base.default_stream_profile);
+            json!({
+                "default_stream_profile": profile.map(|it| it.id),
+                "default_user_agent": null,
+                "default_output_profile": null,
+                "reason_on_screen": "off",
+            })
+        }
+        _ => json!({
+            "time_zone": DEFAULT_TIME_ZONE,
+            "log_level": app.config.log.level,
+            "login_password_for_players": core_settings::login_password_for_players(None),
+            "public_url": app.config.public_url,
+            "preferred_region": null,
+        }),
+    };
+    members(&defaults)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Rest;
+
+    #[tokio::test]
+    async fn every_key_has_a_row_with_its_value_and_its_defaults() {
+        let rest = Rest::start().await;
+        let rows = rest.standard("GET", LIST, Value::Null).await.body;
+        let keys: Vec<_> = rows["results"].as_array().unwrap().iter().map(|it| &it["key"]).collect();
+        assert_eq!(
+            keys,
+            [
+                "proxy_settings",
+                "stream_settings",
+                "system_settings",
+                "network_access",
+                "backup_settings",
+                "tuner_settings",
+                "user_limit_settings",
+                "dvr_settings",
+                "epg_settings",
+                "library_settings",
+                "timeshift_settings",
+            ]
+        );
+        assert_eq!(rows["results"][0]["defaults"]["stall_timeout"], json!(5.0));
+        let of_system = json!({ "time_zone": "UTC", "log_level": "info", "login_password_for_players": true, "public_url": null, "preferred_region": null });
+        assert_eq!(rows["results"][2]["defaults"], of_system);
+        assert_eq!(
+            rows["results"][1]["defaults"],
+            json!({
+                "default_stream_profile": 1,
+                "default_user_agent": null,
+                "default_output_profile": null,
+                "reason_on_screen": "off",
+            })
+        );
+        assert_eq!(rows["results"][2]["value"], json!({}));
+        assert_eq!(rest.standard("GET", "/api/core/settings/12/", Value::Null).await.status, 404);
+        assert_eq!(rest.standard("GET", "/api/core/settings/0/", Value::Null).await.status, 404);
+    }
+
+    #[tokio::test]
+    async fn patch_merges_settings_and_put_replaces_them() {
+        let rest = Rest::start().await;
+        let one = "/api/core/settings/1/";
+        let set = async |method, value: Value| {
+            let answer = rest.admin(method, one, json!({ "key": "else", "value": value })).await;
+            assert_eq!(
+                (answer.status, &answer.body["key"]),
+                (200, &json!("proxy_settings")),
+                "{}",
+                answer.text
+            );
+            answer.body["value"].clone()
+        };
+        assert_eq!(set("PATCH", json!({ "stall_timeout": 7 })).await, json!({ "stall_timeout": 7 }));
+        let both = json!({ "stall_timeout": 7, "at_limit": "refuse" });
+        assert_eq!(set("PATCH", json!({ "at_limit": "refuse" })).await, both);
+        assert_eq!(set("PUT", json!({ "at_limit": "refuse" })).await, json!({ "at_limit": "refuse" }));
+        assert_eq!(rest.models.settings.load().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn an_invalid_setting_is_refused_by_its_name() {
+        let rest = Rest::start().await;
+        let check = async |id: u32, value: Value, fields: &[&str]| {
+            let refused = rest.admin("PATCH", &format!("{LIST}{id}/"), json!({ "value": value })).await;
+            let named: Vec<_> = refused.body.as_object().unwrap().keys().map(String::as_str).collect();
+            assert_eq!((refused.status, named.as_slice()), (400, fields), "{}", refused.text);
+        };
+        check(1, json!({ "stall_timeout": 0, "nothing": 1 }), &["nothing", "stall_timeout"]).await;
+        check(2, json!({ "default_stream_profile": 99 }), &["default_stream_profile"]).await;
+        check(3, json!({ "time_zone": "Mars/Olympus" }), &["time_zone"]).await;
+        check(3, json!({ "log_level": "debug,hyper=trace" }), &["log_level"]).await;
+        check(3, json!({ "log_level": "loud=very", "time_zone": 1 }), &["log_level", "time_zone"]).await;
+        check(3, json!("UTC"), &["value"]).await;
+        let refused = rest.admin("PUT", "/api/core/settings/3/", json!({})).await;
+        assert_eq!(refused.body, json!({ "value": ["This field is required."] }));
+    }
+}

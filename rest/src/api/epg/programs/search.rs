@@ -1,0 +1,369 @@
+//! `/api/epg/programs/search/`: programmes by their texts, times and channels.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, HashSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use domain::channel::Channel;
+use domain::group::Group;
+use domain::guide::programme::ProgrammeId;
+use domain::guide::source::GuideSource;
+use domain::guide::text_query::{QUERY_CHARS_MAX, TextQuery as ParsedQuery, TextTerm};
+use domain::ids::{ChannelId, GuideChannelId, StreamId};
+use domain::lineup::{ViewLimits, visible};
+use domain::pattern::Pattern;
+use domain::streams::{StreamQuery, StreamSnapshot};
+use domain::user::UserLevel;
+use resource_derive::Query;
+use route_frame::call::Call;
+use route_frame::value::Time;
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
+use services::guide::{DAY, GuideReader, read_guide};
+use storage::guide::{GuideField, GuideQuery, SearchLimits, TextQuery, TextTest};
+use storage::{Error as StoreError, Table};
+use tracing::warn;
+
+use super::results::{FoundProgramme, ResultContext, SearchResult};
+use crate::list::{Page, Paging, Search};
+
+/// 50 programmes per page by default, at most 500.
+pub(super) type Pages = Paging<50, 500>;
+
+/// Programmes after this many cannot be requested.
+const RESULTS_MAX: usize = 50_000;
+/// Maximum number of programmes of a guide whose texts are read, for phrases and regular expressions.
+const CHECKED_MAX: usize = 100_000;
+/// The texts that `search` looks at.
+const ALL_TEXTS: [GuideField; 4] =
+    [GuideField::Title, GuideField::SubTitle, GuideField::Description, GuideField::Category];
+/// Maximum time that a search with a regular expression covers, in seconds.
+const REGEX_SPAN_MAX: i64 = 7 * DAY;
+
+/// Conditions of a search, all of which must be met.
+#[derive(Clone, Debug, Query)]
+pub(crate) struct SearchQuery {
+    /// Words in titles, subtitles, descriptions or categories. Words match the beginnings of words; phrases in quotes
+    /// match as they are; `AND`, `OR` and parentheses combine them.
+    #[field(chars_max = QUERY_CHARS_MAX, example = "news AND (late OR \"world news\")")]
+    search: Option<String>,
+    /// The same for titles.
+    #[field(chars_max = QUERY_CHARS_MAX, example = "news")]
+    title: Option<String>,
+    /// If true, `title` is a regular expression. Needs a span of time of at most 7 days.
+    title_regex: Option<bool>,
+    /// If true, words of `title` match whole words only.
+    title_whole_words: Option<bool>,
+    /// The same as `search` for descriptions.
+    #[field(chars_max = QUERY_CHARS_MAX)]
+    description: Option<String>,
+    /// If true, `description` is a regular expression. Needs a span of time of at most 7 days.
+    description_regex: Option<bool>,
+    /// If true, words of `description` match whole words only.
+    description_whole_words: Option<bool>,
+    /// The same as `search` for categories.
+    #[field(chars_max = QUERY_CHARS_MAX, example = "Sports")]
+    category: Option<String>,
+    /// A time at which the programme runs.
+    airing_at: Option<Time>,
+    /// Earliest start.
+    start_after: Option<Time>,
+    /// Latest start.
+    start_before: Option<Time>,
+    /// Earliest end.
+    end_after: Option<Time>,
+    /// Latest end.
+    end_before: Option<Time>,
+    /// Id of the channel in its guide source, regardless of case.
+    #[field(example = "news.example")]
+    tvg_id: Option<String>,
+    /// Part of the name of a channel that shows the programme.
+    channel: Option<Search>,
+    /// Id of a channel that shows the programme.
+    channel_id: Option<ChannelId>,
+    /// Part of the name of a stream of a channel that shows the programme.
+    stream: Option<String>,
+    /// Part of the name of the group of a channel that shows the programme.
+    group: Option<Search>,
+    /// Id or name of a guide source.
+    epg_source: Option<String>,
+    /// Names of the fields of the answer, separated by commas; all by default.
+    #[field(items_max = 50, example = "[\"title\", \"start_time\"]")]
+    fields: Option<Vec<String>>,
+}
+
+pub(super) async fn search(
+    call: Call,
+    (query, paging): (SearchQuery, Pages),
+) -> Result<Page<SearchResult>, Refusal> {
+    let fields = query.fields.clone();
+    let context = ResultContext::new(&call, fields)?;
+    let (count, found) = find(&call, query, &paging).await?;
+    let results = read_guide(move || Ok(context.results(&found))).await?;
+    paging.envelope(&call, count, results)
+}
+
+/// Returns the number of all matching programmes, and those on the page, by their start.
+pub(super) async fn find(
+    call: &Call,
+    query: SearchQuery,
+    paging: &Pages,
+) -> Result<(usize, Vec<FoundProgramme>), Refusal> {
+    let (offset, limit) = paging.window();
+    let n_max = offset.saturating_add(limit);
+    if n_max > RESULTS_MAX {
+        let message = format!("Only the first {RESULTS_MAX} results can be requested. Narrow the search.");
+        return Err(Refusal::field("page", message));
+    }
+    let text = query.text()?;
+    let scope = SearchScope::load(call)?;
+    read_guide(move || {
+        let channels = scope.guide_channels(&query);
+        let wanted = GuideQuery { text, channels, starts: query.starts(), stops: query.stops() };
+        let limits = SearchLimits { n_max, checked_max: CHECKED_MAX };
+        let (mut count, mut ids) = (0, Vec::new());
+        for source in scope.sources(query.epg_source.as_deref()) {
+            let Some(file) = scope.guides.file(&source) else { continue };
+            let found = match file.search(&wanted, &limits) {
+                Ok(found) => found,
+                Err(StoreError::TooLarge { .. }) => {
+                    return Err(Refusal::field("search", "The search has too many words."));
+                }
+                Err(error) => {
+                    warn!("failed to search the guide \"{}\": {error}", source.name);
+                    continue;
+                }
+            };
+            if found.is_too_wide {
+                let message = format!(
+                    "More than {CHECKED_MAX} programmes would have to be read. Choose a shorter time, or words without quotes."
+                );
+                return Err(Refusal::field("search", message));
+            }
+            count += usize::try_from(found.count).unwrap_or(usize::MAX);
+            ids.push(found.ids);
+        }
+        let on_page = merged(ids, n_max).into_iter().skip(offset);
+        let found = on_page.filter_map(|id| {
+            let (guide_channel, entry) = scope.guides.stored(id)?;
+            Some(FoundProgramme { guide_channel, entry })
+        });
+        Ok((count, found.collect()))
+    })
+    .await
+}
+
+/// Merges lists that are sorted by start and guide channel.
+fn merged(lists: Vec<Vec<ProgrammeId>>, n_max: usize) -> Vec<ProgrammeId> {
+    let mut lists: Vec<_> = lists.into_iter().map(Vec::into_iter).collect();
+    let rank = |id: ProgrammeId| Reverse((id.start(), id.0));
+    let mut next = BinaryHeap::new();
+    for (at, list) in lists.iter_mut().enumerate() {
+        next.extend(list.next().map(|id| (rank(id), at)));
+    }
+    let mut all = Vec::new();
+    while let Some((Reverse((_, id)), at)) = next.pop().filter(|_| all.len() < n_max) {
+        all.push(ProgrammeId(id));
+        if let Some(following) = lists.get_mut(at).and_then(Iterator::next) {
+            next.push((rank(following), at));
+        }
+    }
+    all
+}
+
+/// Everything that decides which guide channels a search looks at, at one moment.
+struct SearchScope {
+    guides: GuideReader,
+    limits: ViewLimits,
+    /// Whether the caller also sees the guides of channels that the caller may not watch, and streams.
+    sees_all: bool,
+    groups: Arc<Table<Group>>,
+    streams: Arc<StreamSnapshot>,
+}
+
+impl SearchScope {
+    fn load(call: &Call) -> Result<Self, Refusal> {
+        Ok(Self {
+            guides: call.app.guides.reader(),
+            limits: call.view_limits(),
+            sees_all: call.identity()?.may(UserLevel::Standard),
+            groups: call.app.models.groups.load(),
+            streams: call.app.models.streams.load(),
+        })
+    }
+
+    /// Returns the active sources with this id or name; all without one.
+    fn sources(&self, wanted: Option<&str>) -> Vec<Arc<GuideSource>> {
+        let is_wanted = |source: &GuideSource| {
+            wanted.is_none_or(|it| source.name.eq_ignore_ascii_case(it) || source.id.to_string() == it)
+        };
+        self.guides.sources.iter().filter(|it| it.is_active && is_wanted(it)).cloned().collect()
+    }
+
+    /// Returns the guide channels that a search is limited to; `None` for all.
+    fn guide_channels(&self, query: &SearchQuery) -> Option<BTreeSet<GuideChannelId>> {
+        let guides = &self.guides;
+        let of_key = query.tvg_id.as_ref().map(|key| {
+            let found = guides.order.iter().filter_map(|source| guides.index.by_key(source, key));
+            found.map(|it| it.id).collect::<BTreeSet<_>>()
+        });
+        let names_channels = query.channel.is_some()
+            || query.channel_id.is_some()
+            || query.stream.is_some()
+            || query.group.is_some();
+        if self.sees_all && !names_channels {
+            return of_key;
+        }
+        let links = guides.links();
+        let streams = query.stream.as_ref().map(|it| self.streams_named(it, links.all_channels()));
+        let is_wanted = |channel: &Channel| {
+            let group = || channel.group.and_then(|it| self.groups.get(it.0));
+            visible(&self.limits, channel)
+                && query.channel_id.is_none_or(|it| channel.id == it)
+                && query.channel.as_ref().is_none_or(|it| it.matches(&channel.name))
+                && query.group.as_ref().is_none_or(|it| group().is_some_and(|group| it.matches(&group.name)))
+                && streams.as_ref().is_none_or(|it| channel.streams.iter().any(|id| it.contains(id)))
+        };
+        let is_found = |id: &GuideChannelId| {
+            of_key.as_ref().is_none_or(|it| it.contains(id)) && links.channels_of(*id).any(|it| is_wanted(it))
+        };
+        Some(links.guide_channels().filter(is_found).collect())
+    }
+
+    /// Returns the streams of these channels whose names contain a text. Users of level 0 see none.
+    fn streams_named<'a>(
+        &self,
+        name: &str,
+        channels: impl Iterator<Item = &'a Arc<Channel>>,
+    ) -> HashSet<StreamId> {
+        if !self.sees_all {
+            return HashSet::new();
+        }
+        let only = channels.flat_map(|it| it.streams.iter().copied()).collect();
+        let query = StreamQuery { name: Some(name.to_owned()), only: Some(only), ..StreamQuery::default() };
+        self.streams.ids(&query).into_iter().collect()
+    }
+}
+
+/// The texts that a condition applies to, and how.
+struct TextCondition<'a> {
+    field: &'static str,
+    text: &'a Option<String>,
+    is_regex: Option<bool>,
+    is_whole: Option<bool>,
+    fields: &'static [GuideField],
+}
+
+impl SearchQuery {
+    /// Returns the condition for texts.
+    fn text(&self) -> Result<Option<TextQuery>, Refusal> {
+        let condition = |field, text, is_regex, is_whole, fields| TextCondition {
+            field,
+            text,
+            is_regex,
+            is_whole,
+            fields,
+        };
+        let conditions = [
+            condition("search", &self.search, None, None, &ALL_TEXTS[..]),
+            condition("title", &self.title, self.title_regex, self.title_whole_words, &[GuideField::Title]),
+            condition(
+                "description",
+                &self.description,
+                self.description_regex,
+                self.description_whole_words,
+                &[GuideField::Description],
+            ),
+            condition("category", &self.category, None, None, &[GuideField::Category]),
+        ];
+        let (mut all, mut errors) = (Vec::new(), FieldErrors::default());
+        for condition in conditions {
+            let Some(text) = condition.text else { continue };
+            match condition.query(text, self.has_short_span()) {
+                Ok(query) => all.push(query),
+                Err(message) => errors.add(condition.field, message),
+            }
+        }
+        errors.or(())?;
+        Ok((!all.is_empty()).then_some(TextQuery::All(all)))
+    }
+
+    /// Returns whether the times limit the search to a few days.
+    fn has_short_span(&self) -> bool {
+        let (starts, stops) = (self.starts(), self.stops());
+        // A programme that ends after the first moment can have started before, but hardly a day.
+        let from = starts.start.max(stops.start.saturating_sub(DAY));
+        let until = starts.end.min(stops.end);
+        until.saturating_sub(from) <= REGEX_SPAN_MAX + DAY
+    }
+
+    /// Returns the allowed starts, in seconds since 1970.
+    fn starts(&self) -> Range<i64> {
+        let airing = self.airing_at.map(|it| seconds(it).saturating_add(1));
+        let before = self.start_before.map(|it| seconds(it).saturating_add(1));
+        let after = self.start_after.map_or(i64::MIN, seconds);
+        after..airing.unwrap_or(i64::MAX).min(before.unwrap_or(i64::MAX))
+    }
+
+    /// Returns the allowed ends, in seconds since 1970.
+    fn stops(&self) -> Range<i64> {
+        let airing = self.airing_at.map_or(i64::MIN, |it| seconds(it).saturating_add(1));
+        let after = self.end_after.map_or(i64::MIN, seconds);
+        let before = self.end_before.map_or(i64::MAX, |it| seconds(it).saturating_add(1));
+        airing.max(after)..before
+    }
+}
+
+fn seconds(time: Time) -> i64 {
+    time.0.div_euclid(1000)
+}
+
+impl TextCondition<'_> {
+    /// Returns the condition for guide files, or the reason why it is invalid.
+    fn query(&self, text: &str, has_short_span: bool) -> Result<TextQuery, String> {
+        if self.is_regex != Some(true) {
+            let parsed = ParsedQuery::parse(text).map_err(|it| format!("{it}."))?;
+            return Ok(self.text_query(&parsed));
+        }
+        if !has_short_span {
+            return Err(
+                "A regular expression needs a span of at most 7 days: send airing_at, or start_after and \
+                        start_before. Words without a regular expression search everything."
+                    .to_owned(),
+            );
+        }
+        let pattern =
+            Pattern::new(&format!("(?i){text}"), "").map_err(|it| format!("Not a valid pattern: {it}."))?;
+        let test: TextTest = Arc::new(move |text| pattern.is_match(text));
+        Ok(self.in_fields(&|field| TextQuery::Matches { field, test: Arc::clone(&test) }))
+    }
+
+    fn text_query(&self, parsed: &ParsedQuery) -> TextQuery {
+        match parsed {
+            ParsedQuery::Term(term) => self.term_query(term),
+            ParsedQuery::All(parts) => TextQuery::All(parts.iter().map(|it| self.text_query(it)).collect()),
+            ParsedQuery::Any(parts) => TextQuery::Any(parts.iter().map(|it| self.text_query(it)).collect()),
+        }
+    }
+
+    /// A phrase is found by its words, and then compared.
+    fn term_query(&self, term: &TextTerm) -> TextQuery {
+        let whole = self.is_whole == Some(true);
+        self.in_fields(&|field| {
+            let words = TextQuery::Words { field, text: term.text.clone(), whole };
+            match term.is_phrase {
+                true => TextQuery::All(vec![words, TextQuery::Contains { field, text: term.text.clone() }]),
+                false => words,
+            }
+        })
+    }
+
+    /// Returns the condition that one of the fields meets this one.
+    fn in_fields(&self, of_field: &dyn Fn(GuideField) -> TextQuery) -> TextQuery {
+        match self.fields {
+            [only] => of_field(*only),
+            several => TextQuery::Any(several.iter().map(|it| of_field(*it)).collect()),
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! `/api/m3u/`: playlist accounts, their profiles, filters, groups, server
+//! groups, slots and refreshes.
+//!
+//! The credentials of a provider are secret: URLs, header values, patterns and custom properties are visible to admins
+//! only.
+
+mod account_groups;
+mod accounts;
+mod built_in;
+mod edit;
+mod expiry;
+mod files;
+mod filters;
+mod guide;
+mod local_hosts;
+mod location;
+mod logins;
+#[cfg(test)]
+mod panel_tests;
+mod profiles;
+pub(super) mod refresh;
+mod server_groups;
+mod slots;
+#[cfg(test)]
+mod tests;
+pub(super) mod text;
+mod view;
+pub(in crate::api) mod vod;
+
+use route_frame::route::Route;
+
+pub(super) fn routes() -> Vec<Route> {
+    let parts = [
+        accounts::routes(),
+        account_groups::routes(),
+        files::routes(),
+        filters::routes(),
+        local_hosts::routes(),
+        logins::routes(),
+        profiles::routes(),
+        refresh::routes(),
+        server_groups::routes(),
+        slots::routes(),
+        vod::routes(),
+    ];
+    parts.into_iter().flatten().collect()
+}

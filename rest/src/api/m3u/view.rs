@@ -1,0 +1,553 @@
+//! The fields of accounts and profiles, and their views by level.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use actors::{Importer, RefreshPhase};
+use domain::account::{
+    Account, AccountProfile, PlaylistLocation, RefreshOutcome, RefreshRecord, Rule, RuleField, StreamIdentity,
+};
+use domain::account_addresses::{AddressRecord, FURTHER_ADDRESSES_MAX, addresses_of};
+use domain::account_group::AccountGroup;
+use domain::egress::AllowedNetworks;
+use domain::group::Group;
+use domain::ids::{AccountId, ProfileId, ServerGroupId};
+use domain::panel::{LoginState, ProfileInfo};
+use domain::secret::Secret;
+use domain::stream::{RequestHeaders, Stream};
+use domain::streams::StreamSnapshot;
+use domain::user::UserLevel;
+use resource_derive::View;
+use route_frame::app::App;
+use route_frame::call::Call;
+use route_frame::field::Field;
+use route_frame::input::Element;
+use route_frame::value::{Readable, Time, WriteOnly};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use server::field_errors::FieldErrors;
+use server::reply::Refusal;
+use storage::Table;
+
+use super::account_groups::AccountGroupView;
+use super::expiry::{self, ExpirationView};
+use super::filters::{self, M3UFilterView};
+use super::logins;
+use super::text::{AccountType, Exact};
+use crate::api::channels::values::ChannelNumberValue;
+use crate::api::text::shown_url;
+use crate::choice::{Named, choice};
+use crate::record::{Lookup, Render, view_from};
+
+/// A playlist account: a subscription with a provider, whose playlist contains streams.
+#[derive(Clone, Debug, Serialize, View)]
+#[resource(new = NewM3UAccount, edit = M3UAccountEdit)]
+pub(crate) struct M3UAccountView {
+    /// Assigned by the gateway and never reused.
+    #[field(example = "2")]
+    id: AccountId,
+    /// The built-in account for streams that admins add cannot be changed or deleted.
+    locked: bool,
+    /// Profiles of the account, the default one first.
+    profiles: Vec<M3UAccountProfileView>,
+    /// Filters of the account in their order. Patterns are visible to admins only.
+    filters: Vec<M3UFilterView>,
+    /// Groups that the playlist names, with their settings.
+    channel_groups: Vec<AccountGroupView>,
+    /// Number of streams of the account, including stale ones.
+    #[field(example = "1200")]
+    stream_count: usize,
+    /// Number of streams that are missing from the latest playlist and kept for some days.
+    #[field(example = "3")]
+    stale_stream_count: usize,
+    /// State of the playlist. `pending_confirmation`: many known streams are missing from the list, nothing was changed,
+    /// and a refresh with `confirm` accepts it.
+    #[field(example = "success")]
+    status: Named<Status>,
+    /// Result of the last refresh, for people.
+    last_message: Option<String>,
+    /// When the account was created.
+    created_at: Time,
+    /// When the account was last changed or refreshed.
+    updated_at: Time,
+    /// Unique name.
+    #[field(required, chars_max = 255, example = "Provider")]
+    name: String,
+    /// URL of the playlist, often with credentials. An account has either this or `file_path`; setting one removes the
+    /// other. For a panel (`XC`), its address in any form: with or without scheme, port and path, or the URL of its
+    /// playlist, which contains the login. Non-admins see only the host.
+    #[field(edit, blank, example = "http://panel.example:8080")]
+    server_url: Option<String>,
+    /// User name at the panel. Only for the type `XC`. Visible to admins only.
+    #[field(edit, blank, chars_max = 255, example = "")]
+    username: Option<String>,
+    /// Password at the panel. Only for the type `XC`; omit it to keep it.
+    #[field(write_only, blank, chars_max = 255)]
+    #[serde(skip)]
+    password: WriteOnly<Option<Secret>>,
+    /// Absolute path of the playlist on the gateway's machine. Visible to admins only.
+    #[field(edit, blank, example = "")]
+    file_path: Option<String>,
+    /// Id of the server group, with whose accounts it shares a limit of connections.
+    #[field(edit, example = "1")]
+    server_group: Option<ServerGroupId>,
+    /// Name of the uploaded file that is the playlist. Visible to admins only.
+    #[field(example = "")]
+    uploaded_file: Option<String>,
+    /// `STD`: the playlist is a URL or a file. `XC`: a panel, which is asked for its live streams.
+    #[field(edit, example = "STD")]
+    account_type: AccountType,
+    /// Streams of an inactive account are not played, and its playlist is not refreshed.
+    #[field(edit)]
+    is_active: bool,
+    /// Maximum number of connections with the default profile; 0 means no limit, or that of the panel.
+    #[field(edit, example = "1")]
+    max_streams: u32,
+    /// User agent for all requests to the provider; `null` selects that of the gateway. Visible to admins only.
+    #[field(edit, blank, chars_max = 512, example = "VLC/3.0.20")]
+    user_agent: Option<String>,
+    /// Other headers for requests to the provider. Replaces all headers that were set before. Values are visible to
+    /// admins only.
+    #[field(edit)]
+    headers: Map<String, Value>,
+    /// Sends all headers to every host that the playlist names. Otherwise cookies, authorization and other secrets are
+    /// sent to the host of the playlist only.
+    #[field(edit)]
+    headers_for_all_hosts: bool,
+    /// Networks that addresses of the provider may lead into. `of_playlist`: none that is nearer than the one the playlist
+    /// came from. `private`: private networks as well. `loopback`: the gateway's machine as well. Link-local addresses,
+    /// metadata services and the gateway's own ports are never allowed. Addresses that admins enter are not limited.
+    #[field(edit, example = "of_playlist")]
+    allowed_networks: Named<AllowedNetworks>,
+    /// Proxy for everything of the provider: streams, lists, guides and logos, as `http://`, `https://` or
+    /// `socks5://user:password@host:port`. It resolves the names of the provider. `***` stands for its user and password,
+    /// and keeps them when it is sent back with the same host. Streams that it cannot carry are refused. Visible to admins
+    /// only.
+    #[field(edit, blank, chars_max = 2_048, example = "socks5://***@proxy.example:1080")]
+    proxy: Option<String>,
+    /// Further servers of the provider, such as `http://backup.example:8080`. When the server in use is dead, the next one is
+    /// used for all streams and lists. Replaces all that were set before. Only for accounts with a URL. Visible to admins
+    /// only.
+    #[field(edit, items_max = FURTHER_ADDRESSES_MAX, chars_max = 2_048)]
+    further_addresses: Vec<String>,
+    /// Names of the nodes of a cluster that may open connections of the account; empty: all. The others play its channels
+    /// through these.
+    #[field(edit, items_max = 64, chars_max = 64, example = "[\"attic\"]")]
+    nodes: Vec<String>,
+    /// The server that is in use, if the account has several. Visible to admins only.
+    #[field(example = "http://backup.example:8080")]
+    active_address: Option<String>,
+    /// When this server was chosen; `null` for the first one that was never left.
+    active_address_since: Option<Time>,
+    /// Why the previous server was left, such as `connect_timeout`; `null` while the first one is in use.
+    #[field(example = "connect")]
+    active_address_cause: Option<String>,
+    /// Returns to the first server at once. It is asked again with a refresh anyway, 15 minutes after its last failure.
+    #[field(write_only)]
+    #[serde(skip)]
+    use_first_address: WriteOnly<bool>,
+    /// Hours between two refreshes; 0 disables them.
+    #[field(edit, at_most = 8_760, example = "24")]
+    refresh_interval: u32,
+    /// Cron expression that replaces the interval: minute, hour, day of month, month, day of week.
+    #[field(edit, blank, chars_max = 256, example = "30 4 * * *")]
+    cron_expression: String,
+    /// Days before a stream that is missing from the playlist is removed, unless a channel uses it; 0 removes it at the
+    /// next refresh.
+    #[field(edit, at_most = 36_500, example = "7")]
+    stale_stream_days: u32,
+    /// Accounts with a larger number are preferred.
+    #[field(edit, example = "0")]
+    priority: i32,
+    /// Creates a guide source for the guide of the panel, unless the account has one. Only for the type `XC`.
+    #[field(write_only)]
+    #[serde(skip)]
+    create_epg: WriteOnly<bool>,
+    /// Addresses of guides that the playlist names; a guide source can be created from them. Visible to admins only.
+    epg_urls: Vec<String>,
+    /// Whether films and series are imported: those of the enabled categories of a panel, or the entries of a playlist that
+    /// are films and episodes; these become titles and not streams. Setting it sets `auto_enable_new_groups_vod`
+    /// and `auto_enable_new_groups_series` to false, unless they are set at the same time.
+    #[field(edit)]
+    enable_vod: bool,
+    /// Whether the episodes of all series of a panel are loaded, one series after the other, and not only of those that
+    /// people open.
+    #[field(edit)]
+    load_all_episodes: bool,
+    /// When the credentials of the default profile expire. The panel of an account of the type `XC` determines it.
+    #[field(edit)]
+    exp_date: Option<Time>,
+    /// The first date at which credentials of an active profile expire.
+    earliest_expiration: Option<Time>,
+    /// The profiles whose credentials expire, the first to expire first.
+    all_expirations: Vec<ExpirationView>,
+    /// Data of clients. Visible to admins only. `orphan_channel_cleanup` decides which channels that refreshes created are
+    /// removed when their stream is gone: `preserve_customized` (the default; those that nobody changed), `always` or
+    /// `never`. `timezone` names the time zone of the provider for catch-up.
+    #[field(edit)]
+    custom_properties: Option<Map<String, Value>>,
+    /// Whether streams of a group that the playlist names for the first time are imported. The first stream of the group
+    /// decides whether it is a group of channels, of films or of series.
+    #[field(edit)]
+    auto_enable_new_groups_live: bool,
+    /// The same for groups of films, and for new categories of films if `enable_vod` is set.
+    #[field(edit)]
+    auto_enable_new_groups_vod: bool,
+    /// The same for groups and new categories of series.
+    #[field(edit)]
+    auto_enable_new_groups_series: bool,
+    /// Identity of a stream across refreshes: its URL, or the stream id in a panel URL, which survives a change of
+    /// password or host. Streams of a panel always have the latter.
+    #[field(edit, example = "url")]
+    stream_identity: Named<StreamIdentity>,
+    /// Rules that change the values of the provider, in this order. Visible to admins only.
+    #[field(edit, items_max = 100)]
+    rules: Vec<M3UAccountRuleView>,
+    /// Seconds for which the provider still counts a closed connection.
+    #[field(edit, at_least = 0, at_most = 3_600, example = "0")]
+    release_delay: f64,
+}
+
+choice!(AllowedNetworks { OfPlaylist = "of_playlist", Private = "private", Loopback = "loopback" });
+
+choice!(StreamIdentity { Url = "url", StreamId = "stream_id" });
+
+/// A rule that replaces every match of a regular expression in a value of the provider.
+#[derive(Clone, Debug, Serialize, View)]
+#[resource(new = NewM3UAccountRule)]
+pub(crate) struct M3UAccountRuleView {
+    /// The value that the rule changes.
+    #[field(required, example = "name")]
+    pub(super) field: Named<RuleField>,
+    /// A regular expression.
+    #[field(required, chars_max = 1_024, example = "^UK: ")]
+    pub(super) find: Exact,
+    /// Replacement of each match; groups are written `$1` or `\1`.
+    #[field(required, blank, chars_max = 1_024, example = "")]
+    pub(super) replace: Exact,
+}
+
+impl Readable for M3UAccountRuleView {
+    fn read(value: &Value, _: &Field) -> Result<Self, String> {
+        let new = NewM3UAccountRule::read_element(value, false).map_err(FieldErrors::first_message)?;
+        Ok(M3UAccountRuleView { field: new.field, find: new.find, replace: new.replace })
+    }
+}
+
+impl M3UAccountRuleView {
+    pub(super) fn into_rule(self) -> Rule {
+        Rule { field: self.field.0, find: self.find.0, replace: self.replace.0 }
+    }
+}
+
+choice!(RuleField { Name = "name", Url = "url", TvgId = "tvg_id", Group = "group", Logo = "logo" });
+
+/// A profile of an account: credentials with their own connection limit.
+#[derive(Clone, Debug, Serialize, View)]
+#[resource(new = NewM3UAccountProfile, edit = M3UAccountProfileEdit)]
+pub(crate) struct M3UAccountProfileView {
+    /// Assigned by the gateway and never reused.
+    #[field(example = "2")]
+    id: ProfileId,
+    /// The default profile is tried first. Every account has one.
+    is_default: bool,
+    /// Number of connections in use.
+    #[field(example = "0")]
+    current_viewers: usize,
+    /// The account of the profile.
+    account: M3UAccountNameView,
+    /// Unique name in the account.
+    #[field(required, chars_max = 255, example = "Second login")]
+    name: String,
+    /// Maximum number of connections; 0 means no limit, or that of the panel.
+    #[field(edit, example = "1")]
+    max_streams: u32,
+    /// Number of connections that the panel allows; the limit if `max_streams` is 0. `null` if it is unknown.
+    #[field(example = "1")]
+    panel_max_streams: Option<u32>,
+    /// State of the login at the panel; `null` for accounts without one.
+    #[field(example = "active")]
+    login_state: Option<Named<LoginState>>,
+    /// Why the last question about the login failed or was refused; `null` if it succeeded.
+    login_error: Option<String>,
+    /// Limit that the gateway discovered because the provider refused another connection; it is treated like a limit
+    /// until more streams play at once or the account is changed. `null` if there is none or `max_streams` is set.
+    #[field(example = "1")]
+    discovered_max_streams: Option<u32>,
+    /// Inactive profiles are not used.
+    #[field(edit)]
+    is_active: bool,
+    /// Regular expression for the part of stream URLs to replace. Required for all profiles except the default one.
+    /// Visible to admins only.
+    #[field(edit, blank, chars_max = 1_024, example = "/live/user1/password1/")]
+    search_pattern: Exact,
+    /// Replacement of the search pattern. Visible to admins only.
+    #[field(edit, blank, chars_max = 1_024, example = "/live/user2/password2/")]
+    replace_pattern: Exact,
+    /// Data of clients, and what the panel says: `user_info`, `server_info` and `last_refresh`, which cannot be changed.
+    /// Visible to admins only.
+    #[field(edit)]
+    custom_properties: Option<Map<String, Value>>,
+    /// When the credentials expire. The panel of an account of the type `XC` determines it.
+    #[field(edit)]
+    exp_date: Option<Time>,
+}
+
+/// The account of a profile.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct M3UAccountNameView {
+    /// Id of the account.
+    #[field(example = "2")]
+    id: AccountId,
+    /// Name of the account.
+    #[field(example = "Provider")]
+    name: String,
+    /// Type of account.
+    #[field(example = "STD")]
+    account_type: AccountType,
+    /// Whether the type is `XC`.
+    is_xtream_codes: bool,
+}
+
+choice!(LoginState {
+    Unknown = "unknown",
+    Active = "active",
+    Expired = "expired",
+    Banned = "banned",
+    Disabled = "disabled",
+    Refused = "refused",
+});
+
+choice!(
+    /// State of the playlist of an account.
+    enum Status {
+        Idle = "idle",
+        Fetching = "fetching",
+        Parsing = "parsing",
+        Success = "success",
+        Error = "error",
+        Disabled = "disabled",
+        PendingConfirmation = "pending_confirmation",
+    }
+);
+
+/// Replaces the values of headers.
+const HIDDEN: &str = "***";
+
+/// Data that views of accounts depend on.
+pub(crate) struct AccountLookup {
+    app: Arc<App>,
+    is_admin: bool,
+    refreshes: Arc<Table<RefreshRecord>>,
+    groups: Arc<Table<Group>>,
+    account_groups: Arc<Table<AccountGroup>>,
+    addresses: Arc<Table<AddressRecord>>,
+    infos: Arc<Table<ProfileInfo>>,
+    streams: Arc<StreamSnapshot>,
+    /// Connections in use by profile.
+    connections: HashMap<ProfileId, usize>,
+}
+
+impl Lookup for AccountLookup {
+    fn load(call: &Call) -> Result<Self, Refusal> {
+        let mut connections = HashMap::new();
+        for lease in call.app.leases() {
+            *connections.entry(lease.profile).or_default() += 1;
+        }
+        Ok(AccountLookup {
+            is_admin: call.identity()?.may(UserLevel::Admin),
+            refreshes: call.app.models.refreshes.load(),
+            groups: call.app.models.groups.load(),
+            account_groups: call.app.models.account_groups.load(),
+            addresses: call.app.models.account_addresses.load(),
+            infos: call.app.models.profile_infos.load(),
+            streams: call.app.models.streams.load(),
+            connections,
+            app: Arc::clone(&call.app),
+        })
+    }
+}
+
+impl Render for Account {
+    type View = M3UAccountView;
+    type Lookup = AccountLookup;
+
+    fn view(&self, lookup: &AccountLookup) -> M3UAccountView {
+        let refresh = lookup.refreshes.get(self.id.0);
+        let state = State::new(self, &lookup.app.importer, refresh.map(|it| &**it));
+        let (server_url, file_path) = match &self.list {
+            PlaylistLocation::Url(url) => (shown_url(url, lookup.is_admin), None),
+            PlaylistLocation::File(path) => (None, lookup.is_admin.then(|| path.clone())),
+            PlaylistLocation::Panel(login) => (shown_url(&login.server, lookup.is_admin), None),
+            PlaylistLocation::Upload(_) | PlaylistLocation::None => (None, None),
+        };
+        let uploaded_file = match &self.list {
+            PlaylistLocation::Upload(name) => lookup.is_admin.then(|| name.clone()),
+            _ => None,
+        };
+        let username = self.list.panel().filter(|_| lookup.is_admin).map(|it| it.username.clone());
+        let has_choice = !self.further_addresses.is_empty();
+        let addresses = if has_choice { addresses_of(self) } else { Vec::new() };
+        let address = lookup.addresses.get(self.id.0).map(|it| (**it).clone());
+        let address = address.unwrap_or_else(|| AddressRecord::new(self.id));
+        let mut profiles: Vec<_> = self.profiles.iter().map(|it| (self, it).view(lookup)).collect();
+        profiles.sort_by_key(|it| !it.is_default);
+        let streams = lookup.app.models.store.collection::<Stream>();
+        view_from!(M3UAccountView from self {
+            id, server_group, created_at, name, is_active, headers_for_all_hosts, allowed_networks, nodes,
+            stale_stream_days, priority, enable_vod, load_all_episodes, auto_enable_new_groups_live,
+            auto_enable_new_groups_vod, auto_enable_new_groups_series;
+            locked: self.is_custom(),
+            profiles,
+            filters: lookup.filters(self),
+            channel_groups: lookup.channel_groups(self, refresh.and_then(|it| it.good_at)),
+            stream_count: streams.len_of(u64::from(self.id.0)),
+            stale_stream_count: lookup.streams.account_counts(self.id).n_stale,
+            status: Named(state.status),
+            last_message: state.message,
+            updated_at: Time(self.updated_at.max(refresh.map_or(0, |it| it.tried_at))),
+            server_url,
+            username,
+            password: WriteOnly::HIDDEN,
+            create_epg: WriteOnly::HIDDEN,
+            epg_urls: lookup.if_admin(|| self.guide_urls.iter().map(|it| it.expose().to_owned()).collect()),
+            file_path,
+            uploaded_file,
+            account_type: AccountType::new(&self.list),
+            max_streams: self.default_profile().map_or(0, |it| it.max_streams),
+            user_agent: lookup.if_admin(|| self.headers.user_agent.clone()),
+            headers: lookup.headers(&self.headers),
+            proxy: lookup.if_admin(|| self.proxy.as_ref().map(ToString::to_string)),
+            further_addresses: lookup
+                .if_admin(|| self.further_addresses.iter().map(|it| it.expose().to_owned()).collect()),
+            active_address: lookup.if_admin(|| address.in_use(&addresses).map(|it| it.expose().to_owned())),
+            active_address_since: Some(address.changed_at).filter(|it| *it != 0 && has_choice).map(Time),
+            active_address_cause: Some(address.cause.clone()).filter(|it| !it.is_empty() && has_choice),
+            use_first_address: WriteOnly::HIDDEN,
+            refresh_interval: self.schedule.interval_hours,
+            cron_expression: self.schedule.cron.clone(),
+            exp_date: self.default_profile().and_then(|it| it.expires_at).map(Time),
+            earliest_expiration: expiry::earliest(self),
+            all_expirations: expiry::all(self),
+            custom_properties: Some(lookup.if_admin(|| self.custom_properties.clone())),
+            stream_identity: Named(self.identity_in_force()),
+            rules: lookup.if_admin(|| self.rules.iter().map(|it| it.view(&())).collect()),
+            release_delay: self.release_delay.as_secs_f64(),
+        })
+    }
+}
+
+impl Render for (&Account, &AccountProfile) {
+    type View = M3UAccountProfileView;
+    type Lookup = AccountLookup;
+
+    fn view(&self, lookup: &AccountLookup) -> M3UAccountProfileView {
+        let (account, profile) = self;
+        let info = lookup.infos.get(profile.id.0);
+        let is_panel = account.list.panel().is_some();
+        view_from!(M3UAccountProfileView from profile {
+            id, is_default, name, max_streams, is_active;
+            current_viewers: lookup.connections.get(&profile.id).copied().unwrap_or(0),
+            account: M3UAccountNameView {
+                id: account.id,
+                name: account.name.clone(),
+                account_type: AccountType::new(&account.list),
+                is_xtream_codes: account.list.panel().is_some(),
+            },
+            panel_max_streams: Some(profile.panel_max_streams).filter(|it| *it != 0),
+            login_state: info.filter(|_| is_panel).map(|it| Named(it.state)),
+            login_error: info.map(|it| it.error.clone()).filter(|it| !it.is_empty()),
+            discovered_max_streams: lookup.app.discovered_limit(account, profile.id),
+            search_pattern: lookup.if_admin(|| Exact(profile.search_pattern.clone())),
+            replace_pattern: lookup.if_admin(|| Exact(profile.replace_pattern.clone())),
+            custom_properties: Some(
+                lookup.if_admin(|| logins::with_answer(&profile.custom_properties, info.map(|it| &**it))),
+            ),
+            exp_date: profile.expires_at.map(Time),
+        })
+    }
+}
+
+impl Render for Rule {
+    type View = M3UAccountRuleView;
+    type Lookup = ();
+
+    fn view(&self, (): &()) -> M3UAccountRuleView {
+        M3UAccountRuleView {
+            field: Named(self.field),
+            find: Exact(self.find.clone()),
+            replace: Exact(self.replace.clone()),
+        }
+    }
+}
+
+impl AccountLookup {
+    /// Returns the value for admins, and an empty one for others.
+    fn if_admin<T: Default>(&self, make: impl FnOnce() -> T) -> T {
+        if self.is_admin { make() } else { T::default() }
+    }
+
+    fn filters(&self, account: &Account) -> Vec<M3UFilterView> {
+        let mut filters: Vec<_> = account.filters.iter().collect();
+        filters.sort_by_key(|it| (it.order, it.id));
+        filters.into_iter().map(|it| filters::view(it, self.is_admin)).collect()
+    }
+
+    /// Returns the groups of an account by name. `good_at` is the end of its last successful refresh.
+    fn channel_groups(&self, account: &Account, good_at: Option<i64>) -> Vec<AccountGroupView> {
+        let counts: HashMap<_, _> =
+            self.streams.groups(Some(&HashSet::from([account.id]))).into_iter().collect();
+        let view = |link: &Arc<AccountGroup>| {
+            let group = self.groups.get(link.group.0)?;
+            Some(AccountGroupView {
+                channel_group: group.id,
+                channel_group_name: group.name.clone(),
+                enabled: link.enabled,
+                auto_channel_sync: link.auto_channel_sync,
+                auto_sync_channel_start: link.sync_start.map(ChannelNumberValue),
+                auto_sync_channel_end: link.sync_end.map(ChannelNumberValue),
+                custom_properties: self.if_admin(|| link.custom_properties.clone()),
+                is_stale: link.last_seen.is_some(),
+                last_seen: link.last_seen.or(good_at).map(Time),
+                stream_count: group.names().filter_map(|it| counts.get(it)).sum(),
+            })
+        };
+        let links = self.account_groups.by("account", account.id.0.to_be_bytes());
+        let mut groups: Vec<_> = links.filter_map(view).collect();
+        groups.sort_by_cached_key(|it| it.channel_group_name.to_lowercase());
+        groups
+    }
+
+    fn headers(&self, headers: &RequestHeaders) -> Map<String, Value> {
+        let referrer = headers.referrer.as_ref().map(|it| ("Referer", it.as_str()));
+        let extra = headers.extra.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let value = |value: &str| Value::from(if self.is_admin { value } else { HIDDEN });
+        referrer.into_iter().chain(extra).map(|it| (it.0.to_owned(), value(it.1))).collect()
+    }
+}
+
+/// State of the playlist of an account, and the result of its last refresh.
+pub(super) struct State {
+    pub(super) status: Status,
+    pub(super) message: Option<String>,
+}
+
+impl State {
+    pub(super) fn new(account: &Account, importer: &Importer, refresh: Option<&RefreshRecord>) -> Self {
+        let progress = importer.progress_of(account.id);
+        let running = progress.as_ref().filter(|it| it.phase != RefreshPhase::Done);
+        // The last result is in memory, even if it could not be stored.
+        let ended = progress.as_ref().and_then(|it| Some((it.outcome?, it.message.as_str())));
+        let ended = ended.or_else(|| refresh.map(|it| (it.outcome, it.message.as_str())));
+        let status = match (running.map(|it| it.phase), ended) {
+            (Some(RefreshPhase::Waiting | RefreshPhase::Fetching), _) => Status::Fetching,
+            (Some(_), _) => Status::Parsing,
+            (None, _) if !account.is_active => Status::Disabled,
+            (None, Some((RefreshOutcome::Success, _))) => Status::Success,
+            (None, Some((RefreshOutcome::Error, _))) => Status::Error,
+            (None, Some((RefreshOutcome::AwaitingConfirmation, _))) => Status::PendingConfirmation,
+            (None, None) => Status::Idle,
+        };
+        State { status, message: ended.map(|it| it.1.to_owned()).filter(|it| !it.is_empty()) }
+    }
+}
