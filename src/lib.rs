@@ -1,6 +1,6 @@
 //! The interfaces of the gateway, and its wiring.
 //!
-//! Reading order: [`Gateway`] (start and stop), `route-frame/src/app.rs` (the services that handlers share),
+//! Reading order: [`Gateway`] (start and stop), `route-frame/src/context.rs` (the services that handlers share),
 //! `player/src/watch.rs` (serving a stream), [`commands`], [`play`] and [`demo`].
 //!
 //! This crate uses only the public APIs of `actors` and `media`, and no actor library.

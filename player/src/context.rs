@@ -71,6 +71,6 @@ pub trait PlayerCall {
 
 impl PlayerCall for Call {
     fn player(&self) -> &Arc<PlayerContext> {
-        self.app.state()
+        self.frame.contexts.get()
     }
 }

@@ -1,9 +1,8 @@
 //! The demo, as request handlers see it.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use domain::ids::UserId;
-use route_frame::app::App;
 use tokio::sync::watch;
 use tracing::info;
 
@@ -13,18 +12,6 @@ pub struct Demo {
     /// The admin whom a browser on this machine is signed in as.
     pub admin: UserId,
     pub switches: SourceSwitches,
-}
-
-/// The demo that a gateway may be part of.
-pub trait OwnDemo {
-    /// Returns the demo that this gateway is part of, if it is.
-    fn demo(&self) -> Option<&Demo>;
-}
-
-impl OwnDemo for App {
-    fn demo(&self) -> Option<&Demo> {
-        self.state::<OnceLock<Demo>>().get()
-    }
 }
 
 /// Stops and starts the clips of the source, and outlives it.

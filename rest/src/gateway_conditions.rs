@@ -15,14 +15,13 @@ use domain::integration::Integration;
 use domain::plugin::{Plugin, PluginState};
 use domain::time::iso_millis;
 use node::versions;
-use route_frame::app::App;
 use server::refusals::refused_writes;
 use services::disk_space::{DISK_BYTES_LOW, DiskSpace};
 use storage::Models;
 use storage::guide::GuideFiles;
 use storage::log::LogRole;
 
-use crate::nodes::Nodes;
+use crate::context::RestContext;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// An account is reported this long before it expires, in milliseconds.
@@ -84,16 +83,17 @@ pub(crate) struct Condition {
 }
 
 /// Returns the present conditions, the most urgent first. Blocks.
-pub(crate) fn conditions(app: &App) -> Vec<Condition> {
-    let App { models, backups, config, .. } = app;
+pub(crate) fn conditions(context: &RestContext) -> Vec<Condition> {
+    let RestContext { models, config, .. } = context;
+    let backups = &context.operation.backups;
     let now = now_ms();
     let mut found = Vec::new();
     found.extend(store_conditions(models));
     found.extend(backups.schedule_failure().map(backup_condition));
     found.extend(backups.is_restore_pending().then(restore_condition));
     found.extend(DiskSpace::read(&config.data_dir).and_then(disk_condition));
-    found.extend(recordings_condition(&app.recorder.room()));
-    found.extend(guide_conditions(models, &app.guides.files));
+    found.extend(recordings_condition(&context.recordings.recorder.room()));
+    found.extend(guide_conditions(models, &context.guide.guides.files));
     let (refreshes, addresses) = (models.refreshes.load(), models.account_addresses.load());
     for account in models.accounts.load().iter().filter(|it| it.is_active) {
         if let Some(refresh) = refreshes.get(account.id.0) {
@@ -109,23 +109,23 @@ pub(crate) fn conditions(app: &App) -> Vec<Condition> {
     }
     found.extend(schedule_condition(models.guide_sources.load().iter().map(|it| &**it)));
     let integrations = models.integrations.load();
-    for status in app.integrations.statuses() {
+    for status in context.operation.integrations.statuses() {
         let integration = integrations.get(status.id.0).filter(|it| it.is_enabled);
         found.extend(integration.and_then(|it| integration_condition(it, &status)));
     }
     for plugin in models.plugins.load().iter().filter(|it| it.is_enabled) {
-        let status = app.plugin_processes.handle.state(&plugin.key);
+        let status = context.plugins.processes.handle.state(&plugin.key);
         found.extend(status.and_then(|it| plugin_condition(plugin, &it)));
     }
-    if let Some(cluster) = app.nodes().cluster.get() {
+    if let Some(cluster) = context.nodes.cluster.get() {
         let mut view = ClusterView::clone(&cluster.view());
-        view.nodes.retain(|it| !app.nodes().node().is_some_and(|own| own.has_removed(it)));
+        view.nodes.retain(|it| !context.nodes.node().is_some_and(|own| own.has_removed(it)));
         found.extend(cluster_conditions(&view));
-        let of_node = app.nodes().node().map(|it| it.trust.valid_nodes());
+        let of_node = context.nodes.node().map(|it| it.trust.valid_nodes());
         let finalizable = of_node.and_then(|it| versions::finalizable(&view, &it));
         found.extend(finalizable.map(finalize_condition));
     }
-    if let Some(node) = app.nodes().node() {
+    if let Some(node) = context.nodes.node() {
         let role = node.configuration.status().map(|it| it.role);
         found.extend(configuration_condition(role.as_ref(), &node.configuration.view()));
         found.extend(log_condition(&node.configuration.snapshots()));

@@ -46,7 +46,7 @@ pub(crate) type TestChannel<'a> = (u32, &'a str, Vec<Programme>);
 
 /// Writes the next guide of a source.
 pub(crate) async fn put_guide(rest: &Rest, source: GuideSource, channels: Vec<TestChannel<'_>>) {
-    let (files, id) = (rest.app.guides.files.clone(), source.id);
+    let (files, id) = (rest.context.guide.guides.files.clone(), source.id);
     let records = channels.iter().map(|(channel, key, _)| GuideChannel {
         id: GuideChannelId(*channel),
         source: id,
@@ -70,6 +70,6 @@ pub(crate) async fn put_guide(rest: &Rest, source: GuideSource, channels: Vec<Te
     rest.put([source]).await;
     rest.put(records).await;
     rest.put([GuideState { status: GuideStatus::Success, generation, ..GuideState::new(id) }]).await;
-    let files = rest.app.guides.files.clone();
+    let files = rest.context.guide.guides.files.clone();
     tokio::task::spawn_blocking(move || files.install(finished)).await.unwrap();
 }

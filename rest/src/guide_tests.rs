@@ -24,7 +24,7 @@ fn titles(found: &[GuideEntry]) -> Vec<String> {
 
 /// Runs a function with the guides as they are now.
 async fn with_guides<R: Send + 'static>(rest: &Rest, run: fn(&GuideReader) -> R) -> R {
-    let guides = rest.app.guides.reader();
+    let guides = rest.context.guide.guides.reader();
     read_guide(move || Ok(run(&guides))).await.unwrap()
 }
 
@@ -79,7 +79,7 @@ async fn an_answer_that_a_refresh_overtakes_has_one_guide() {
     let source = guide_source(1, GuideSourceKind::Xmltv);
     let guide = |title: &str| vec![(1, "one", four_days(now, title)), (2, "two", four_days(now, title))];
     put_guide(&rest, source.clone(), guide("Old")).await;
-    let guides = Arc::new(rest.app.guides.reader());
+    let guides = Arc::new(rest.context.guide.guides.reader());
     let read = async |id: u32, tvg_id: &'static str| {
         let guides = Arc::clone(&guides);
         let found = read_guide(move || {
@@ -105,7 +105,7 @@ async fn programmes_part_by_part_are_complete_and_each_part_is_small() {
         (0..1_000).map(|n| programme(now, 2 * n, 2 * n + 2, &n.to_string())).collect();
     programmes.push(programme(now, 2_000, 2_100, "long"));
     put_guide(&rest, guide_source(1, GuideSourceKind::Xmltv), vec![(1, "one", programmes)]).await;
-    let guides = rest.app.guides.reader();
+    let guides = rest.context.guide.guides.reader();
     let compared = read_guide(move || {
         let guide = guides.channel_guide(&channel(1, Some("one"))).unwrap();
         for (from, until) in [(-10, 4_000), (3, 1_077), (3, 4), (2_050, 2_060), (2_100, 2_200), (5, 5)] {

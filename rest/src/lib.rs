@@ -13,7 +13,7 @@ mod api_docs;
 mod choice;
 #[cfg(test)]
 mod conform;
-pub mod contexts;
+pub mod context;
 pub mod demo;
 #[cfg(test)]
 mod dispatch_tests;
@@ -26,7 +26,6 @@ mod images;
 mod list;
 #[cfg(test)]
 mod matrix;
-pub mod nodes;
 #[cfg(test)]
 mod player_tests;
 pub mod plugin_archives;
@@ -51,7 +50,7 @@ mod upload_tests;
 use std::sync::Arc;
 
 use domain::user::UserLevel;
-use route_frame::app::App;
+use route_frame::context::FrameContext;
 use route_frame::plugin::PluginCalls;
 use route_frame::route::Route;
 use route_frame::{dispatch, openapi};
@@ -62,13 +61,13 @@ pub use self::api::{
 };
 
 /// Returns the routes of the table as a filter, which answers every request.
-pub fn filter(app: Arc<App>, port: Port) -> Routes {
-    dispatch::filter(app, routes_of(port))
+pub fn filter(frame: Arc<FrameContext>, port: Port) -> Routes {
+    dispatch::filter(frame, routes_of(port))
 }
 
 /// Returns what answers the calls of plugins over their pipes: the routes of the API.
-pub fn plugin_calls(app: &Arc<App>) -> PluginCalls {
-    PluginCalls::new(app, routes_of(Port::Api))
+pub fn plugin_calls(frame: &Arc<FrameContext>) -> PluginCalls {
+    PluginCalls::new(frame, routes_of(Port::Api))
 }
 
 /// A port of the gateway. The player port serves every route, the API port those that are not only for players.

@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use domain::plugin::{Plugin, PluginKey};
 use node::uploads::{fetch_upload, share_upload_file};
-use route_frame::app::App;
 use services::files::Folder;
 use storage::plugin_files::ArchiveError;
 use storage::{ChangeMessage, Record, Write};
@@ -23,7 +22,7 @@ use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
 use uuid::Uuid;
 
-use crate::nodes::Nodes;
+use crate::context::RestContext;
 
 /// Pauses after a failure: the first one, and the longest.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -34,25 +33,25 @@ const RETRY_PAUSE_MAX: Duration = Duration::from_secs(60);
 ///
 /// # Errors
 /// The archive cannot be made or shared; it is tried again later.
-pub(crate) async fn share_plugin(app: &Arc<App>, key: &PluginKey) -> Result<(), String> {
-    if app.nodes().node().is_none() {
+pub(crate) async fn share_plugin(context: &Arc<RestContext>, key: &PluginKey) -> Result<(), String> {
+    if context.nodes.node().is_none() {
         return Ok(());
     }
     let name = format!("{}.zip", Uuid::new_v4());
-    let (of_app, of_key, of_name) = (Arc::clone(app), key.clone(), name.clone());
+    let (owned, of_key, of_name) = (Arc::clone(context), key.clone(), name.clone());
     let packing = spawn_blocking(move || {
-        let files = &of_app.plugins.files;
-        of_app.files.create(Folder::Plugins, &of_name, |file| files.pack(&of_key, file))
+        let files = &owned.plugins.installed.files;
+        owned.files.create(Folder::Plugins, &of_name, |file| files.pack(&of_key, file))
     });
     let text = |error: &dyn std::fmt::Display| error.to_string();
     packing.await.map_err(|it| text(&it))?.map_err(|it| text(&it))?;
-    let shared = name_archive(app, key, &name).await;
-    let (of_app, of_key, is_shared) = (Arc::clone(app), key.clone(), shared.is_ok());
+    let shared = name_archive(context, key, &name).await;
+    let (owned, of_key, is_shared) = (Arc::clone(context), key.clone(), shared.is_ok());
     let noting = spawn_blocking(move || {
         if is_shared {
-            of_app.plugins.files.set_archive(&of_key, Some(&name))
+            owned.plugins.installed.files.set_archive(&of_key, Some(&name))
         } else {
-            of_app.files.remove(Folder::Plugins, &name)
+            owned.files.remove(Folder::Plugins, &name)
         }
     });
     // Without the note, the archive is installed over the same folder.
@@ -61,10 +60,10 @@ pub(crate) async fn share_plugin(app: &Arc<App>, key: &PluginKey) -> Result<(), 
 }
 
 /// Shares an archive, and names it in the record of its plugin. Removes the file of the former one.
-async fn name_archive(app: &Arc<App>, key: &PluginKey, name: &str) -> Result<(), String> {
-    share_upload_file(app.nodes(), Folder::Plugins, name).await?;
+async fn name_archive(context: &Arc<RestContext>, key: &PluginKey, name: &str) -> Result<(), String> {
+    share_upload_file(&context.nodes, Folder::Plugins, name).await?;
     let (of_key, of_name) = (key.clone(), name.to_owned());
-    let writing = app.models.store.write(move |write: &mut Write<'_>| {
+    let writing = context.models.store.write(move |write: &mut Write<'_>| {
         let Some(mut plugin) = write.by::<Plugin>("key", of_key.as_str())?.into_iter().next() else {
             return Ok(None);
         };
@@ -74,17 +73,17 @@ async fn name_archive(app: &Arc<App>, key: &PluginKey, name: &str) -> Result<(),
     });
     let former = writing.await.map_err(|it| it.to_string())?;
     if let Some(former) = former {
-        let of_app = Arc::clone(app);
+        let owned = Arc::clone(context);
         // What stays takes some room.
-        let _ = spawn_blocking(move || of_app.files.remove(Folder::Plugins, &former)).await;
+        let _ = spawn_blocking(move || owned.files.remove(Folder::Plugins, &former)).await;
     }
     Ok(())
 }
 
 /// Lets the plugins of this node of a cluster be those of all, and run here while this node writes the configuration. Runs
 /// until the store is closed.
-pub async fn follow_cluster(app: Arc<App>) {
-    let store = app.models.store.clone();
+pub async fn follow_cluster(context: Arc<RestContext>) {
+    let store = context.models.store.clone();
     let (mut changes, mut status) = (store.changes(), store.log_status());
     // All plugins had a process or none until now.
     let (mut ran, mut pause) = (false, RETRY_PAUSE);
@@ -94,11 +93,11 @@ pub async fn follow_cluster(app: Arc<App>) {
         status.mark_unchanged();
         let mut changed = BTreeSet::new();
         if std::mem::replace(&mut ran, writes) != writes {
-            changed.extend(app.models.plugins.load().iter().map(|it| it.key.clone()));
+            changed.extend(context.models.plugins.load().iter().map(|it| it.key.clone()));
         }
-        let is_complete = synchronise(&app, writes, &mut changed, &mut reported).await;
+        let is_complete = synchronise(&context, writes, &mut changed, &mut reported).await;
         if !changed.is_empty() {
-            reload(&app, changed);
+            reload(&context, changed);
         }
         let until = Instant::now() + pause;
         pause = if is_complete { RETRY_PAUSE } else { (pause * 2).min(RETRY_PAUSE_MAX) };
@@ -122,14 +121,14 @@ pub async fn follow_cluster(app: Arc<App>) {
 
 /// Makes folders and archives agree. Adds the plugins whose folder has changed. Returns whether nothing is left to do.
 async fn synchronise(
-    app: &Arc<App>,
+    context: &Arc<RestContext>,
     writes: bool,
     changed: &mut BTreeSet<PluginKey>,
     reported: &mut BTreeSet<String>,
 ) -> bool {
     // Not while one is installed.
-    let _one = app.plugins.changes.lock().await;
-    let records = app.models.plugins.load();
+    let _one = context.plugins.installed.changes.lock().await;
+    let records = context.models.plugins.load();
     let mut is_complete = true;
     let mut failed = |key: &PluginKey, error: String| {
         if reported.insert(format!("{key}: {error}")) {
@@ -138,21 +137,21 @@ async fn synchronise(
         false
     };
     for record in records.iter() {
-        let (key, of_app, of_key) = (&record.key, Arc::clone(app), record.key.clone());
+        let (key, owned, of_key) = (&record.key, Arc::clone(context), record.key.clone());
         let read = spawn_blocking(move || {
-            let files = &of_app.plugins.files;
+            let files = &owned.plugins.installed.files;
             (files.archive(&of_key), files.manifest(&of_key).ok().map(|it| it.version))
         });
         let Ok((archive, version)) = read.await else { continue };
         match &record.archive {
-            Some(wanted) if archive.as_ref() != Some(wanted) => match install(app, key, wanted).await {
+            Some(wanted) if archive.as_ref() != Some(wanted) => match install(context, key, wanted).await {
                 Ok(()) => drop(changed.insert(key.clone())),
                 Err(error) => is_complete &= failed(key, error),
             },
             // From before the cluster, or put into the folder by hand. Not another version, which is not the one that the
             // others are to have.
             None if writes && version.is_some_and(|it| record.version.is_empty() || it == record.version) => {
-                if let Err(error) = share_plugin(app, key).await {
+                if let Err(error) = share_plugin(context, key).await {
                     is_complete &= failed(key, error);
                 }
             }
@@ -160,11 +159,11 @@ async fn synchronise(
         }
     }
     if !writes {
-        let of_app = Arc::clone(app);
+        let owned = Arc::clone(context);
         let known: BTreeMap<_, _> = records.iter().map(|it| (it.key.clone(), ())).collect();
         // A folder that was put there by hand stays.
         let removing = spawn_blocking(move || {
-            let files = &of_app.plugins.files;
+            let files = &owned.plugins.installed.files;
             let is_gone = |it: &PluginKey| !known.contains_key(it) && files.archive(it).is_some();
             files.list()?.iter().filter(|it| is_gone(it)).try_for_each(|it| files.remove(it))
         });
@@ -179,12 +178,12 @@ async fn synchronise(
 }
 
 /// Installs the archive of another node.
-async fn install(app: &Arc<App>, key: &PluginKey, name: &str) -> Result<(), String> {
-    fetch_upload(app.nodes(), Folder::Plugins, name).await;
-    let (app, of_key, name) = (Arc::clone(app), key.clone(), name.to_owned());
+async fn install(context: &Arc<RestContext>, key: &PluginKey, name: &str) -> Result<(), String> {
+    fetch_upload(&context.nodes, Folder::Plugins, name).await;
+    let (context, of_key, name) = (Arc::clone(context), key.clone(), name.to_owned());
     let installing = spawn_blocking(move || {
-        let archive = File::open(app.files.path(Folder::Plugins, &name)?)?;
-        let files = &app.plugins.files;
+        let archive = File::open(context.files.path(Folder::Plugins, &name)?)?;
+        let files = &context.plugins.installed.files;
         let staged = files.stage(archive, &name)?;
         if staged.key != of_key {
             return Err(io::Error::other("the archive is that of another plugin").into());
@@ -201,14 +200,14 @@ async fn install(app: &Arc<App>, key: &PluginKey, name: &str) -> Result<(), Stri
 
 /// Starts or ends the processes of plugins, as their records and the role of this node say. An error is the state of the
 /// plugin.
-fn reload(app: &Arc<App>, keys: BTreeSet<PluginKey>) {
-    let app = Arc::clone(app);
+fn reload(context: &Arc<RestContext>, keys: BTreeSet<PluginKey>) {
+    let context = Arc::clone(context);
     // Not here: a start takes long, and this node may cease to write meanwhile, which ends it.
     tokio::spawn(async move {
-        app.integrations.plugin_installed();
+        context.operation.integrations.plugin_installed();
         let mut reloads = JoinSet::new();
         for key in keys {
-            let handle = app.plugin_processes.handle.clone();
+            let handle = context.plugins.processes.handle.clone();
             reloads.spawn(async move { handle.reload(&key).await });
         }
         reloads.join_all().await;

@@ -42,7 +42,7 @@ async fn call(
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let body = (!body.is_null()).then_some(body);
     let call = ApiCall { method: method.to_owned(), path: path.to_owned(), query: query.to_owned(), body };
-    let answer = plugin_calls(rest.app()).answer(caller.clone(), call).await;
+    let answer = plugin_calls(&rest.frame).answer(caller.clone(), call).await;
     (answer.status, serde_json::from_str(&answer.body).unwrap())
 }
 

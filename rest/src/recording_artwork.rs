@@ -10,18 +10,17 @@ use bytes::Bytes;
 use domain::logo::Logo;
 use domain::recording::{ArtworkOrigin, Recording};
 use node::uploads::fetch_upload;
-use route_frame::app::App;
 use services::files::Folder;
 use services::guide::{EntryId, read_guide};
 use services::image_types::PictureFormat;
 use services::logo_cache::{ImageWay, way_to_guide_image, way_to_logo};
 
-use crate::nodes::Nodes;
+use crate::context::RestContext;
 
 /// Finds pictures in the guides and logos of the gateway, as long as it runs.
 pub struct RecordingArtwork(
     /// Weak, because it keeps this.
-    pub Weak<App>,
+    pub Weak<RestContext>,
 );
 
 impl FindArtwork for RecordingArtwork {
@@ -30,25 +29,31 @@ impl FindArtwork for RecordingArtwork {
         recording: Arc<Recording>,
     ) -> Pin<Box<dyn Future<Output = Result<Option<Artwork>, String>> + Send + '_>> {
         Box::pin(async move {
-            let app = self.0.upgrade().ok_or("the gateway stops")?;
-            find(&app, &recording).await
+            let context = self.0.upgrade().ok_or("the gateway stops")?;
+            find(&context, &recording).await
         })
     }
 }
 
-async fn find(app: &Arc<App>, recording: &Recording) -> Result<Option<Artwork>, String> {
+async fn find(context: &Arc<RestContext>, recording: &Recording) -> Result<Option<Artwork>, String> {
     let mut fault = None;
-    if let Some((url, way)) = of_programme(app, recording).await {
-        match app.logo_cache.fetch(&url, way).await.and_then(|it| artwork(it, ArtworkOrigin::Programme)) {
+    if let Some((url, way)) = of_programme(context, recording).await {
+        match context
+            .pictures
+            .logo_cache
+            .fetch(&url, way)
+            .await
+            .and_then(|it| artwork(it, ArtworkOrigin::Programme))
+        {
             Ok(found) => return Ok(Some(found)),
             Err(reason) => fault = Some(reason),
         }
     }
-    let channel = app.models.channels.load().get(recording.channel.0).cloned();
-    let logo = channel.and_then(|it| app.models.logos.load().get(it.logo_id?.0).cloned());
+    let channel = context.models.channels.load().get(recording.channel.0).cloned();
+    let logo = channel.and_then(|it| context.models.logos.load().get(it.logo_id?.0).cloned());
     match (logo, fault) {
         (Some(logo), _) => {
-            of_logo(app, &logo).await.and_then(|it| artwork(it, ArtworkOrigin::Channel)).map(Some)
+            of_logo(context, &logo).await.and_then(|it| artwork(it, ArtworkOrigin::Channel)).map(Some)
         }
         (None, Some(reason)) => Err(reason),
         (None, None) => Ok(None),
@@ -56,10 +61,10 @@ async fn find(app: &Arc<App>, recording: &Recording) -> Result<Option<Artwork>, 
 }
 
 /// Returns the address of the picture that stands for a programme, and how far it may lead.
-async fn of_programme(app: &Arc<App>, recording: &Recording) -> Option<(String, ImageWay)> {
+async fn of_programme(context: &Arc<RestContext>, recording: &Recording) -> Option<(String, ImageWay)> {
     let id: EntryId = recording.programme.as_ref()?.id.as_ref()?.parse().ok()?;
-    let guides = app.guides.reader();
-    let channels = app.models.channels.load();
+    let guides = context.guide.guides.reader();
+    let channels = context.models.channels.load();
     let found = read_guide(move || {
         Ok(match id {
             EntryId::Stored(id) => guides.stored(id).map(|(channel, entry)| (channel.source, entry)),
@@ -71,16 +76,16 @@ async fn of_programme(app: &Arc<App>, recording: &Recording) -> Option<(String, 
         .and_then(|(source, entry)| Some((source, entry.programme().picture()?.to_owned()))))
     });
     let (source, url) = found.await.ok().flatten()?;
-    let way = way_to_guide_image(&app.models, source);
+    let way = way_to_guide_image(&context.models, source);
     Some((url, way))
 }
 
-async fn of_logo(app: &Arc<App>, logo: &Logo) -> Result<Bytes, String> {
+async fn of_logo(context: &Arc<RestContext>, logo: &Logo) -> Result<Bytes, String> {
     let Some(file) = &logo.file else {
-        return app.logo_cache.fetch(&logo.url, way_to_logo(&app.models, logo)).await;
+        return context.pictures.logo_cache.fetch(&logo.url, way_to_logo(&context.models, logo)).await;
     };
-    let path = app.files.path(Folder::Logos, file).map_err(|error| error.to_string())?;
-    fetch_upload(app.nodes(), Folder::Logos, file).await;
+    let path = context.files.path(Folder::Logos, file).map_err(|error| error.to_string())?;
+    fetch_upload(&context.nodes, Folder::Logos, file).await;
     let read = tokio::task::spawn_blocking(move || std::fs::read(path)).await;
     let bytes = read.map_err(|_| "a thread for files failed")?.map_err(|error| error.to_string())?;
     Ok(bytes.into())
@@ -144,7 +149,7 @@ mod tests {
         let near = |origin| GuideState { origin: Some(origin), ..GuideState::clone(&state) };
         rest.put([near(Distance::Loopback)]).await;
         rest.put([Channel::new(ChannelId(1), Uuid::from_u128(1), "News".to_owned(), 0)]).await;
-        let found = async |id| find(&rest.app, &recording(id)).await;
+        let found = async |id| find(&rest.context, &recording(id)).await;
         let origin =
             |it: Result<Option<Artwork>, String>| it.map(|it| it.map(|it| (it.origin, it.extension)));
         assert_eq!(origin(found(ids[0]).await), Ok(Some((ArtworkOrigin::Programme, "png"))));

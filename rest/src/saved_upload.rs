@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use node::uploads::share_upload;
-use route_frame::app::App;
 use route_frame::call::Call;
 use route_frame::upload::{FILE, Upload};
 use server::field_errors::FieldErrors;
@@ -13,13 +12,13 @@ use tokio::task::spawn_blocking;
 use tracing::warn;
 use uuid::Uuid;
 
-use crate::nodes::Nodes;
+use crate::context::{RestCall, RestContext};
 
 /// A saved file. It is removed again unless the record that uses it was written.
 pub(crate) struct SavedUpload {
     pub(crate) name: String,
     folder: Folder,
-    app: Arc<App>,
+    context: Arc<RestContext>,
     is_kept: bool,
 }
 
@@ -35,11 +34,11 @@ impl SavedUpload {
             return Err(FieldErrors::new(FILE, "The submitted file is empty.").into());
         }
         let name = format!("{}.{extension}", Uuid::new_v4());
-        let (app, to) = (call.app.clone(), name.clone());
-        match spawn_blocking(move || app.files.save(folder, &to, file.open()?)).await {
+        let (context, to) = (Arc::clone(call.rest()), name.clone());
+        match spawn_blocking(move || context.files.save(folder, &to, file.open()?)).await {
             Ok(Ok(())) => {
-                let saved = SavedUpload { name, folder, app: call.app.clone(), is_kept: false };
-                share_upload(call.app.nodes(), folder, &saved.name).await?;
+                let saved = SavedUpload { name, folder, context: Arc::clone(call.rest()), is_kept: false };
+                share_upload(&call.rest().nodes, folder, &saved.name).await?;
                 Ok(saved)
             }
             Ok(Err(error)) => {
@@ -59,7 +58,7 @@ impl SavedUpload {
 impl Drop for SavedUpload {
     fn drop(&mut self) {
         if !self.is_kept
-            && let Err(error) = self.app.files.remove(self.folder, &self.name)
+            && let Err(error) = self.context.files.remove(self.folder, &self.name)
         {
             warn!("failed to remove an uploaded file that nothing uses: {error}");
         }
@@ -68,8 +67,8 @@ impl Drop for SavedUpload {
 
 /// Removes an uploaded file that no record uses any more.
 pub(crate) async fn remove_upload(call: &Call, folder: Folder, name: String) {
-    let app = call.app.clone();
-    if !matches!(spawn_blocking(move || app.files.remove(folder, &name)).await, Ok(Ok(()))) {
+    let context = Arc::clone(call.rest());
+    if !matches!(spawn_blocking(move || context.files.remove(folder, &name)).await, Ok(Ok(()))) {
         warn!("failed to remove an uploaded file that nothing uses");
     }
 }

@@ -13,7 +13,7 @@ use server::refusals::refused_writes;
 use server::reply::Refusal;
 use services::metrics::{self, AccountReading, GuideReading, StoreReading};
 
-use crate::nodes::Nodes;
+use crate::context::RestCall;
 
 /// The text format of Prometheus.
 struct OpenMetrics;
@@ -42,10 +42,10 @@ pub(crate) fn routes() -> Vec<Route> {
 
 async fn health(call: Call) -> Result<Content<PlainText>, Refusal> {
     let unavailable = |text: String| Content::new(text).with_status(StatusCode::SERVICE_UNAVAILABLE);
-    let stop_reason = call.app.models.store.stop_reason().borrow().clone();
+    let stop_reason = call.rest().models.store.stop_reason().borrow().clone();
     // Another process answers next: a balancer should not leave.
-    let is_stopping =
-        call.app.is_draining.load(Ordering::Acquire) && !call.app.has_successor.load(Ordering::Relaxed);
+    let is_stopping = call.rest().operation.is_draining.load(Ordering::Acquire)
+        && !call.rest().operation.has_successor.load(Ordering::Relaxed);
     let content = match (is_stopping, stop_reason) {
         (true, _) => unavailable("draining\n".to_owned()),
         (false, Some(why)) => unavailable(format!("{}\n", refused_writes(&why))),
@@ -56,9 +56,9 @@ async fn health(call: Call) -> Result<Content<PlainText>, Refusal> {
 
 /// Differs from [`health`]: a node that is drained works, and a store that refuses changes plays.
 async fn readiness(call: Call) -> Result<Content<PlainText>, Refusal> {
-    let is_drained = call.app.nodes().node().is_some_and(|it| it.drain.is_draining());
-    let is_stopping =
-        call.app.is_draining.load(Ordering::Acquire) && !call.app.has_successor.load(Ordering::Relaxed);
+    let is_drained = call.rest().nodes.node().is_some_and(|it| it.drain.is_draining());
+    let is_stopping = call.rest().operation.is_draining.load(Ordering::Acquire)
+        && !call.rest().operation.has_successor.load(Ordering::Relaxed);
     let content = if is_drained || is_stopping {
         Content::new("draining\n").with_status(StatusCode::SERVICE_UNAVAILABLE)
     } else {
@@ -68,19 +68,19 @@ async fn readiness(call: Call) -> Result<Content<PlainText>, Refusal> {
 }
 
 async fn metrics(call: Call) -> Result<Content<OpenMetrics>, Refusal> {
-    let store = call.app.models.store.clone();
+    let store = call.rest().models.store.clone();
     // Lists the files of the database.
     let store = tokio::task::spawn_blocking(move || StoreReading::from_store(&store)).await;
     let store = store.map_err(|_| Refusal::fault("read the size of the store"))?;
     let reading = metrics::Reading {
-        counts: call.app.counts(),
+        counts: call.rest().counts(),
         store,
-        admission: Arc::clone(&call.app.admission),
-        failed_logins: call.app.auth.n_failed_logins(),
-        accounts: AccountReading::all(&call.app.models, &call.app.slots()),
-        guides: GuideReading::all(&call.app.models),
-        deliveries: call.app.integrations.counts(),
-        cluster: call.app.nodes().cluster.get().map(|it| it.view()),
+        admission: Arc::clone(&call.rest().operation.admission),
+        failed_logins: call.rest().auth.n_failed_logins(),
+        accounts: AccountReading::all(&call.rest().models, &call.rest().slots()),
+        guides: GuideReading::all(&call.rest().models),
+        deliveries: call.rest().operation.integrations.counts(),
+        cluster: call.rest().nodes.cluster.get().map(|it| it.view()),
     };
     metrics::text(reading).map(Content::new).map_err(|_| Refusal::fault("write the metrics"))
 }

@@ -29,8 +29,8 @@ use http_body_util::{BodyExt, Full};
 use media::{Connection, Launcher, MemoryDial};
 use node::tls::install_tls;
 use route_frame::access::Access;
-use route_frame::app::App;
 use route_frame::call::Call;
+use route_frame::context::FrameContext;
 use route_frame::route::Route;
 use route_frame::router::Router;
 use serde_json::Value;
@@ -51,8 +51,9 @@ use tower_service::Service;
 use url::form_urlencoded;
 use warp::Filter;
 
-use super::contexts::with_contexts;
+use super::context::Contexts;
 use super::{Port, conform, openapi, routes};
+use crate::context::RestContext;
 
 /// Maximum size of a body, in bytes.
 pub(crate) const BODY_BYTES_MAX: usize = 100_000;
@@ -67,7 +68,8 @@ pub(crate) const SECRET: &str = "hidden-5p1c3";
 pub(crate) struct Rest {
     pub(crate) models: Models,
     pub(crate) auth: Auth,
-    pub(crate) app: Arc<App>,
+    pub(crate) context: Arc<RestContext>,
+    pub(crate) frame: Arc<FrameContext>,
     pub(crate) system: Arc<System>,
     /// The users as created at the start.
     users: [User; 5],
@@ -134,13 +136,25 @@ impl Rest {
             ..Config::default()
         };
         let origins = Origins::new(&config);
-        let app = app(config, models.clone(), &system).await;
-        let auth = app.auth.clone();
+        let Contexts { frame, rest: context, players: _ } = contexts(config, models.clone(), &system).await;
+        let frame = Arc::new(frame);
+        let auth = context.auth.clone();
         let router = Router::new(routes());
         let users = users(&auth);
-        let (routes, document) = (crate::filter(Arc::clone(&app), Port::Player), openapi());
-        let rest =
-            Rest { models, auth, app, system, users, routes, router, origins, document, _folder: folder };
+        let (routes, document) = (crate::filter(Arc::clone(&frame), Port::Player), openapi());
+        let rest = Rest {
+            models,
+            auth,
+            context,
+            frame,
+            system,
+            users,
+            routes,
+            router,
+            origins,
+            document,
+            _folder: folder,
+        };
         rest.restore_users().await;
         rest
     }
@@ -162,19 +176,19 @@ impl Rest {
     }
 
     pub(crate) fn data_dir(&self) -> &Path {
-        &self.app.config.data_dir
+        &self.context.config.data_dir
     }
 
     /// Lets the gateway make back-ups of its store, under a key file of their own.
     pub(crate) fn enable_backups(&self) {
         std::fs::write(self.data_dir().join("key"), format!("headwater key 1\n{}\n", "5c".repeat(32)))
             .unwrap();
-        self.app.backups.enable();
+        self.context.operation.backups.enable();
     }
 
     /// Lets admins read these lines of the log.
     pub(crate) fn show_log(&self, log: RecentLog) {
-        self.app.recent_log.set(log).unwrap();
+        self.context.operation.recent_log.set(log).unwrap();
     }
 
     /// Writes records directly to the store.
@@ -185,8 +199,8 @@ impl Rest {
     }
 
     /// Returns the services behind the interface.
-    pub(crate) fn app(&self) -> &Arc<App> {
-        &self.app
+    pub(crate) fn context(&self) -> &Arc<RestContext> {
+        &self.context
     }
 
     /// Returns a call of this route without credentials and parameters.
@@ -196,7 +210,7 @@ impl Rest {
         let headers = HeaderMap::new();
         let origin = self.origins.origin(peer.ip(), local.ip(), &headers);
         let caller = Caller::new(Arc::new(Connection::new(1, peer)), origin, local, &headers);
-        Call::new(Arc::clone(&self.app), route, caller)
+        Call::new(Arc::clone(&self.frame), route, caller)
     }
 
     /// Sends a request as an admin, with a body unless it is `null`.
@@ -402,17 +416,16 @@ fn sent_headers(headers: &[(&str, &str)]) -> HeaderMap {
     HeaderMap::from_iter(sent)
 }
 
-/// Builds the application context of a test around a started system. Nothing is refreshed: a background write would look
+/// Makes the contexts of a test around a started system. Nothing is refreshed: a background write would look
 /// like a change by a refused request.
-pub(crate) async fn app(config: Config, models: Models, system: &Arc<System>) -> Arc<App> {
+async fn contexts(config: Config, models: Models, system: &Arc<System>) -> Contexts {
     let system = Arc::clone(system);
     let building = tokio::task::spawn_blocking(move || {
         let guide_files = GuideFiles::temporary()?;
         system.accept_written_guides(models.clone(), guide_files.clone());
         install_tls();
         let fetch = fetch(&config).unwrap();
-        let app = App::new(config, models, guide_files, &system, fetch, Admission::new(0, 0))?;
-        with_contexts(app, &system).map(Arc::new)
+        Contexts::new(config, models, guide_files, &system, fetch, Admission::new(0, 0))
     });
     building.await.unwrap().unwrap()
 }

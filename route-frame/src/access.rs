@@ -46,7 +46,7 @@ pub const ADMIN: Access = Access::From(UserLevel::Admin);
 impl Access {
     /// Returns the user of a request that has this access, or `None` if it needs no user.
     pub(super) async fn authenticate(self, call: &Call) -> Result<Option<Arc<User>>, Refusal> {
-        let auth = &call.app.auth;
+        let auth = &call.frame.auth;
         match self.for_parameters(&call.parameters) {
             Self::Anyone => Ok(auth.user_of(&call.headers).ok().flatten()),
             Self::From(level) => permitted(auth.user_of(&call.headers)?, level),
@@ -114,7 +114,7 @@ impl Access {
 /// Returns the user for [`Access::PlayersOrNetworks`]. A login in the query comes before one in the header, which may be
 /// meant for a proxy.
 async fn player_or_network(call: &Call, level: UserLevel) -> Result<Option<Arc<User>>, Refusal> {
-    let user = match call.app.auth.user_of(&call.headers)? {
+    let user = match call.frame.auth.user_of(&call.headers)? {
         Some(user) => Some(user),
         None if call.has_query_login() => {
             let (username, password) = call.query_login().ok_or_else(Refusal::no_credentials)?;
@@ -132,7 +132,7 @@ async fn player_or_network(call: &Call, level: UserLevel) -> Result<Option<Arc<U
 /// Logs a player in.
 async fn player(call: &Call, username: &str, password: &str) -> Result<Option<Arc<User>>, Refusal> {
     let caller = &call.caller;
-    Ok(Some(call.app.auth.player(username, password, caller.address(), &caller.agent).await?))
+    Ok(Some(call.frame.auth.player(username, password, caller.address(), &caller.agent).await?))
 }
 
 fn permitted(user: Option<Arc<User>>, level: UserLevel) -> Result<Option<Arc<User>>, Refusal> {

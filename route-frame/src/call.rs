@@ -24,7 +24,7 @@ use url::form_urlencoded::Serializer;
 use uuid::Uuid;
 
 use super::route::Route;
-use crate::app::App;
+use crate::context::FrameContext;
 
 /// Parameters of a login in the query or in a form.
 pub(super) const QUERY_USERNAME: &str = "username";
@@ -33,7 +33,7 @@ pub(super) const QUERY_PASSWORD: &str = "password";
 /// The first argument of every handler.
 #[derive(Clone)]
 pub struct Call {
-    pub app: Arc<App>,
+    pub frame: Arc<FrameContext>,
     /// HEAD reaches the handler of GET.
     pub method: Method,
     pub caller: Caller,
@@ -196,9 +196,9 @@ fn record_changes(write: &mut Write<'_>, entry: Option<AuditEntry>) -> Result<()
 
 impl Call {
     /// Makes a call of this route from no network, without credentials, headers, parameters and query.
-    pub fn new(app: Arc<App>, route: &Route, caller: Caller) -> Self {
+    pub fn new(frame: Arc<FrameContext>, route: &Route, caller: Caller) -> Self {
         Call {
-            app,
+            frame,
             method: route.method.clone(),
             caller,
             headers: HeaderMap::new(),
@@ -234,12 +234,12 @@ impl Call {
 
     /// Returns the limits of what the caller may see and watch.
     pub fn view_limits(&self) -> ViewLimits {
-        view_limits(&self.app.models, self.user.as_deref())
+        view_limits(&self.frame.models, self.user.as_deref())
     }
 
     /// Returns the films and series that the caller may see and watch.
     pub fn seen_titles(&self) -> SeenTitles {
-        SeenTitles::new(&self.app.models, self.identity().ok().map(|it| &**it))
+        SeenTitles::new(&self.frame.models, self.identity().ok().map(|it| &**it))
     }
 
     /// Returns whether the caller may see and watch a channel. For many channels, use [`Call::view_limits`] once.
@@ -254,7 +254,7 @@ impl Call {
 
     /// Returns the archives of channels that the caller may watch.
     pub fn archives(&self) -> Arc<ChannelArchives> {
-        if self.may_catch_up() { self.app.archives.load(&self.app.models) } else { Arc::default() }
+        if self.may_catch_up() { self.frame.archives.load(&self.frame.models) } else { Arc::default() }
     }
 
     /// Returns whether the caller is a user with all permissions.
@@ -272,14 +272,14 @@ impl Call {
     /// Refuses callers from networks that may not use the route.
     pub(super) fn check_connect(&self) -> Result<(), Refusal> {
         self.network_class
-            .map_or(Ok(()), |it| self.app.networks.check_connect(&self.caller, it, self.pattern))
+            .map_or(Ok(()), |it| self.frame.networks.check_connect(&self.caller, it, self.pattern))
     }
 
     /// Refuses users on networks from which they may not use the route.
     pub(super) fn check_user(&self) -> Result<(), Refusal> {
         match (&self.user, self.network_class) {
             (Some(user), Some(class)) => {
-                self.app.networks.check_user(user, &self.caller, class, self.pattern)
+                self.frame.networks.check_user(user, &self.caller, class, self.pattern)
             }
             _ => Ok(()),
         }
@@ -288,7 +288,7 @@ impl Call {
     /// Refuses callers from networks that need credentials for the route.
     pub(super) fn check_anonymous(&self) -> Result<(), Refusal> {
         self.network_class
-            .map_or(Ok(()), |it| self.app.networks.check_anonymous(&self.caller, it, self.pattern))
+            .map_or(Ok(()), |it| self.frame.networks.check_anonymous(&self.caller, it, self.pattern))
     }
 
     /// Returns the parameter `{id}`.
@@ -343,7 +343,7 @@ impl Call {
         R: Send + 'static,
     {
         let entry = self.user.as_ref().filter(|it| it.may(UserLevel::Admin)).map(|it| self.audit_entry(it));
-        self.app.models.store.write(move |write| {
+        self.frame.models.store.write(move |write| {
             let done = fill(write)?;
             record_changes(write, entry)?;
             Ok(done)
@@ -370,7 +370,7 @@ impl Call {
     /// Returns the absolute address under which the caller reaches the gateway, without a slash at the end. Every address
     /// in an answer begins with it.
     pub fn origin(&self) -> String {
-        self.app.public_url().unwrap_or_else(|| self.caller.base_url.to_string())
+        self.frame.public_url().unwrap_or_else(|| self.caller.base_url.to_string())
     }
 
     /// Returns the path with which all paths begin in the address that the caller uses: empty, or the path of a proxy, which
@@ -383,8 +383,8 @@ impl Call {
     /// Returns the same on the player port, for addresses that only that port serves. It differs from [`Call::origin`] if
     /// the request came to the port of the admin API.
     pub fn player_origin(&self) -> String {
-        self.app.public_url().unwrap_or_else(|| {
-            let config = &self.app.config;
+        self.frame.public_url().unwrap_or_else(|| {
+            let config = &self.frame.config;
             let ports = [config.api_listen, config.player_listen].map(|it| it.address().port());
             let base = self.caller.base_url.clone();
             let authority = with_player_port(base.authority(), ports);

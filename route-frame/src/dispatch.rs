@@ -36,13 +36,13 @@ use super::input::{FileInput, RequestInput};
 use super::route::{Answer, Redirect, Route};
 use super::router::{PathMatch, Router};
 use super::upload::{FILE, Upload, UploadLimits, read_multipart, read_whole};
-use crate::app::App;
+use crate::context::FrameContext;
 
 /// Maximum size of a body without authentication, in bytes.
 const ANONYMOUS_BODY_BYTES_MAX: usize = 4 << 10;
 
 /// Returns one filter for all routes. It answers every request.
-pub fn filter(app: Arc<App>, routes: Vec<Route>) -> Routes {
+pub fn filter(frame: Arc<FrameContext>, routes: Vec<Route>) -> Routes {
     let router = Arc::new(Router::new(routes));
     let query = warp::query::raw().or(warp::any().map(String::new)).unify();
     warp::method()
@@ -53,8 +53,8 @@ pub fn filter(app: Arc<App>, routes: Vec<Route>) -> Routes {
         .and(warp::body::stream())
         .then(move |method, path: warp::path::FullPath, query, caller, headers, body| {
             let request = Request { method, path: path.as_str().to_owned(), query, caller, headers };
-            let (router, app) = (Arc::clone(&router), Arc::clone(&app));
-            async move { answer(&router, app, request, body).await.unwrap_or_else(Refusal::into_response) }
+            let (router, frame) = (Arc::clone(&router), Arc::clone(&frame));
+            async move { answer(&router, frame, request, body).await.unwrap_or_else(Refusal::into_response) }
         })
         .boxed()
 }
@@ -70,7 +70,7 @@ struct Request {
 
 async fn answer(
     router: &Router,
-    app: Arc<App>,
+    frame: Arc<FrameContext>,
     request: Request,
     body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send,
 ) -> Result<Reply, Refusal> {
@@ -91,7 +91,7 @@ async fn answer(
         parameters: found.parameters,
         path: request.path,
         query: Arc::new(Query::parse(&request.query)),
-        ..Call::new(app, &route, request.caller)
+        ..Call::new(frame, &route, request.caller)
     };
     let on_refusal = route.on_refusal.filter(|_| call.method == Method::GET).map(|it| (it, call.clone()));
     let mut answer = run(&route, call, body).await;
@@ -142,7 +142,7 @@ pub async fn run(
         shape.check_any_field(&body)?;
     }
     if let Some(user) = call.user.as_ref().filter(|_| route.is_write()) {
-        call.app.write_pace.wait(user).await;
+        call.frame.write_pace.wait(user).await;
     }
     call.fields = route.inputs.body.map(|it| it.sent_fields(&body)).unwrap_or_default();
     call.fields.extend(file.as_ref().map(|_| FILE));
@@ -159,7 +159,7 @@ async fn read_input(
     call: &Call,
     body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send,
 ) -> Result<(Value, Option<Upload>), Refusal> {
-    let limits = &call.app.config.limits;
+    let limits = &call.frame.config.limits;
     let content_type = call.headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
     let essence = content_type.map(essence);
     if let Some(needed) = route.inputs.file
@@ -169,12 +169,12 @@ async fn read_input(
         let upload = UploadLimits { bytes_max: route.upload_bytes_max, silence_max: limits.body_timeout };
         match (content_type, essence.as_deref()) {
             (Some(content_type), Some("multipart/form-data")) => {
-                return read_multipart(content_type, &call.app.files, upload, body).await;
+                return read_multipart(content_type, &call.frame.files, upload, body).await;
             }
             (_, Some("application/json")) => {}
             _ if needed == FileInput::Required => {
                 check_content_coding(&call.headers)?;
-                let file = read_whole(&call.app.files, upload, body).await?;
+                let file = read_whole(&call.frame.files, upload, body).await?;
                 return Ok((Map::new().into(), file));
             }
             _ => {}
@@ -225,7 +225,7 @@ async fn read_form(
     call: &Call,
     body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send,
 ) -> Result<Vec<u8>, Refusal> {
-    let limits = &call.app.config.limits;
+    let limits = &call.frame.config.limits;
     let bytes_max = limits.body_bytes_max.min(ANONYMOUS_BODY_BYTES_MAX);
     let bytes = read_bytes(&call.headers, bytes_max, limits.body_timeout, body).await?;
     if bytes.is_empty() {

@@ -4,16 +4,16 @@
 //! [`dispatch`] answers requests for them and [`openapi`] publishes them.
 
 pub mod access;
-pub mod app;
 pub mod blocking;
 pub mod call;
+pub mod context;
 pub mod dispatch;
 pub mod field;
 pub mod filter;
 pub mod input;
 pub mod network_access;
 pub mod openapi;
-mod pace;
+pub mod pace;
 pub mod picture;
 pub mod plugin;
 pub mod route;

@@ -28,7 +28,8 @@ pub struct NetworkAccess {
 type BuiltRules = (Arc<Table<CoreSetting>>, Arc<NetworkRules>);
 
 impl NetworkAccess {
-    pub(crate) fn new(config: &Config, models: &Models, events: &Events) -> Self {
+    /// Makes the rules from the configuration and the stored settings.
+    pub fn new(config: &Config, models: &Models, events: &Events) -> Self {
         let events = events.clone();
         Self {
             config: config.clone(),

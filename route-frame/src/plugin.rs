@@ -27,30 +27,30 @@ use super::dispatch::run;
 use super::input::FileInput;
 use super::route::{AnswerShape, Route};
 use super::router::Router;
-use crate::app::App;
+use crate::context::FrameContext;
 
 /// Why a plugin is refused where callers have things of their own.
 const NO_USER: &str = "This belongs to users, and a plugin is not a user.";
 
 /// Answers the calls of plugins over the pipes of their processes.
 pub struct PluginCalls {
-    /// The app holds the plugins, which hold this.
-    app: Weak<App>,
+    /// Weak, because the context holds the plugins, which hold this.
+    frame: Weak<FrameContext>,
     router: Router,
 }
 
 impl PluginCalls {
     /// Makes one that knows these routes.
-    pub fn new(app: &Arc<App>, routes: Vec<Route>) -> Self {
-        Self { app: Arc::downgrade(app), router: Router::new(routes) }
+    pub fn new(frame: &Arc<FrameContext>, routes: Vec<Route>) -> Self {
+        Self { frame: Arc::downgrade(frame), router: Router::new(routes) }
     }
 
     /// Answers a call. Never fails: refusals are answers.
     pub async fn answer(&self, caller: Arc<PluginCaller>, call: ApiCall) -> ApiAnswer {
-        let Some(app) = self.app.upgrade() else {
+        let Some(frame) = self.frame.upgrade() else {
             return ApiAnswer::refused(503, "The gateway is stopping.");
         };
-        let reply = match self.dispatch(app, caller, call).await {
+        let reply = match self.dispatch(frame, caller, call).await {
             Ok(reply) => reply,
             Err(refusal) => refusal.into_response(),
         };
@@ -59,7 +59,7 @@ impl PluginCalls {
 
     async fn dispatch(
         &self,
-        app: Arc<App>,
+        frame: Arc<FrameContext>,
         caller: Arc<PluginCaller>,
         sent: ApiCall,
     ) -> Result<Reply, Refusal> {
@@ -68,13 +68,13 @@ impl PluginCalls {
         let route = found.route(&method).cloned();
         let route = route.ok_or_else(|| Refusal::wrong_method(&method, found.allow()))?;
         let body = sent.body.map(|it| Bytes::from(it.to_string())).unwrap_or_default();
-        let connection = own_connection(&app, &caller)?;
+        let connection = own_connection(&frame, &caller)?;
         let mut call = Call {
             method,
             parameters: found.parameters,
             path: sent.path,
             query: Arc::new(Query::parse(&sent.query)),
-            ..Call::new(app, &route, connection)
+            ..Call::new(frame, &route, connection)
         };
         call.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         call.become_plugin(caller, &route)?;
@@ -84,8 +84,8 @@ impl PluginCalls {
 }
 
 /// Returns the caller of a call over pipes, which the audit shows.
-fn own_connection(app: &App, caller: &PluginCaller) -> Result<Caller, Refusal> {
-    let local = SocketAddr::from((Ipv4Addr::LOCALHOST, app.config.api_listen.address().port()));
+fn own_connection(frame: &FrameContext, caller: &PluginCaller) -> Result<Caller, Refusal> {
+    let local = SocketAddr::from((Ipv4Addr::LOCALHOST, frame.config.api_listen.address().port()));
     let bug = || Refusal::fault("name a plugin in headers");
     let header = |text: String| HeaderValue::from_str(&text).map_err(|_| bug());
     let headers =
@@ -107,7 +107,7 @@ impl Call {
             return Ok(true);
         }
         let token = bearer(&self.headers).filter(|_| self.caller.origin.is_from_loopback());
-        let Some(plugin) = token.and_then(|it| self.app.plugin_processes.handle.caller(it)) else {
+        let Some(plugin) = token.and_then(|it| self.frame.plugin_processes.handle.caller(it)) else {
             return Ok(false);
         };
         self.become_plugin(plugin, route)?;

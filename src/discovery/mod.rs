@@ -17,7 +17,7 @@ use config::{self, NetworkClass, Networks};
 use domain::discovery::{ANNOUNCED_MAX, AnnouncedDevice, AnswerLimit};
 use domain::origin::NetworkList as _;
 use player::announced_devices;
-use route_frame::app::App;
+use rest::context::RestContext;
 use socket2::{Domain, Protocol, Socket, Type};
 use storage::Models;
 use tokio::net::UdpSocket;
@@ -50,12 +50,16 @@ struct Responder {
 
 impl Discovery {
     /// Starts the discovery if it is enabled. A port that cannot be opened is logged: the gateway works without it.
-    pub(crate) fn start(app: &Arc<App>, player_addr: SocketAddr, runtime: &Handle) -> Option<Self> {
-        let settings = &app.config.discovery;
+    pub(crate) fn start(
+        context: &Arc<RestContext>,
+        player_addr: SocketAddr,
+        runtime: &Handle,
+    ) -> Option<Self> {
+        let settings = &context.config.discovery;
         if !settings.enabled {
             return None;
         }
-        let devices = Arc::new(Devices { app: Arc::clone(app), player_addr });
+        let devices = Arc::new(Devices { context: Arc::clone(context), player_addr });
         let _entered = runtime.enter();
         let hdhomerun = opened("HDHomeRun discovery", bind(settings, settings.hdhomerun_port));
         let hdhomerun = hdhomerun.map(|(socket, address)| {
@@ -115,14 +119,14 @@ fn bind(settings: &config::Discovery, port: u16) -> io::Result<UdpSocket> {
 
 /// The announced devices, and who may know of them.
 struct Devices {
-    app: Arc<App>,
+    context: Arc<RestContext>,
     player_addr: SocketAddr,
 }
 
 impl Devices {
     /// Returns whether a sender may be answered.
     fn may_answer(&self, sender: IpAddr, limit: &mut AnswerLimit) -> bool {
-        let rules = self.app.networks.rules();
+        let rules = self.context.networks.rules();
         Networks::local().contains(sender)
             && rules.connect(NetworkClass::Tuner).contains(sender)
             && rules.anonymous(NetworkClass::Tuner).contains(sender)
@@ -132,7 +136,7 @@ impl Devices {
     /// Returns the devices with addresses that `client` can reach.
     fn for_client(&self, client: IpAddr) -> Vec<AnnouncedDevice> {
         let Some(origin) = self.origin(client) else { return Vec::new() };
-        let devices = announced_devices(&self.app.models).into_iter().take(ANNOUNCED_MAX);
+        let devices = announced_devices(&self.context.models).into_iter().take(ANNOUNCED_MAX);
         let announced = |(device, path): (player::Device, String)| AnnouncedDevice {
             device_id: device.id,
             tuner_count: device.tuner_count,
@@ -143,7 +147,7 @@ impl Devices {
 
     /// Returns the address of the gateway without a trailing slash, as this client can reach it.
     fn origin(&self, client: IpAddr) -> Option<String> {
-        if let Some(url) = self.app.public_url() {
+        if let Some(url) = self.context.public_url() {
             return Some(url);
         }
         let local = match self.player_addr.ip() {

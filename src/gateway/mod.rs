@@ -6,7 +6,7 @@ mod stopping;
 use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use actors::{
@@ -31,12 +31,11 @@ use node::routes::NodePortParts;
 use node::tls::install_tls;
 use node::work::NodeWork;
 use push::context::{PushContext, StatisticsViews};
-use rest::contexts::with_contexts;
+use rest::context::{Contexts, RestContext};
 use rest::demo::Demo;
-use rest::nodes::Nodes;
 use rest::recording_artwork::RecordingArtwork;
 use rest::{Port, plugin_archives, pushed_past_stats, pushed_segmenter, pushed_stats};
-use route_frame::app::App;
+use route_frame::context::FrameContext;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use server::accept::Server;
 use server::admission::Admission;
@@ -111,7 +110,7 @@ pub(crate) type ServingPredecessor = (Arc<TakeOver>, PredecessorParts);
 /// them end.
 pub struct Gateway {
     system: Arc<System>,
-    app: Arc<App>,
+    context: Arc<RestContext>,
     api: Server,
     player: Server,
     api_addr: SocketAddr,
@@ -191,96 +190,100 @@ impl Gateway {
             Arc::new(detected.await.map_err(|_| StartError::Runtime)?)
         };
         origins.log(&config);
-        let app = {
+        let contexts = {
             let (system, admission) = (Arc::clone(&system), Arc::clone(&admission));
-            let new_app = move || app(config, models, guide_files, &system, fetch, admission).map(Arc::new);
-            runtimes.work.spawn_blocking(new_app)
+            let new = move || Contexts::new(config, models, guide_files, &system, fetch, admission);
+            runtimes.work.spawn_blocking(new)
         };
-        let app = app.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
+        let contexts = contexts.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
+        let Contexts { frame, rest: context, players } = contexts;
+        let pushed = Arc::new(push_context(&context));
+        let frame = Arc::new(frame.with(Arc::clone(&pushed)));
 
         // With the runtime of the control plane, whose task it is.
         let node_listener = match membership {
             Some(membership) => {
-                let of_node = Arc::clone(app.nodes());
+                let of_node = Arc::clone(&context.nodes);
                 let joining = async move { node::membership::start(&of_node, membership, kept).await };
                 runtimes.work.spawn(joining).await.map_err(|_| StartError::Runtime)??
             }
             None => None,
         };
-        if app.nodes().node().is_some() {
-            app.recorder.report_files_with(Arc::new(Reporter(Arc::downgrade(app.nodes()))));
+        if context.nodes.node().is_some() {
+            context.recordings.recorder.report_files_with(Arc::new(Reporter(Arc::downgrade(&context.nodes))));
         }
-        app.recorder.find_artwork_with(Arc::new(RecordingArtwork(Arc::downgrade(&app))));
-        let (api_routes, player_routes) = routes(&app);
-        let node_port = node_listener.zip(app.nodes().node()).map(|(listener, node)| {
+        context.recordings.recorder.find_artwork_with(Arc::new(RecordingArtwork(Arc::downgrade(&context))));
+        let (api_routes, player_routes) = routes(&frame, &pushed);
+        let node_port = node_listener.zip(context.nodes.node()).map(|(listener, node)| {
             let handler = route_table(api_routes.clone(), Arc::clone(&origins), runtimes.work.clone(), None);
             let player =
                 route_table(player_routes.clone(), Arc::clone(&origins), runtimes.work.clone(), None);
             let parts = NodePortParts {
                 trust: Arc::clone(&node.trust),
-                store: app.models.store.clone(),
+                store: context.models.store.clone(),
                 api: handler.for_nodes(),
                 play: PlayForNodes::new(player.for_nodes()),
                 fetch: fetch_for_nodes,
                 work: NodeWork::new(
-                    app.nodes(),
-                    Arc::new(ForNodes(Arc::downgrade(&app))),
+                    &context.nodes,
+                    Arc::new(ForNodes { players: Arc::downgrade(&players), pushed: Arc::downgrade(&pushed) }),
                     runtimes.work.clone(),
                 ),
-                folder: app.config.data_dir.clone(),
+                folder: context.config.data_dir.clone(),
                 rings: system.shared_channels(),
                 drain: Arc::clone(&node.drain),
-                integrations: app.integrations.clone(),
-                addresses: app.plans.addresses(),
+                integrations: context.operation.integrations.clone(),
+                addresses: context.live.plans.addresses(),
             };
             let _entered = runtimes.packets.enter();
             NodePort::start(listener, parts)
         });
-        let forward = app.nodes().node().map(|it| forward_to_writer(&it.forwarder));
+        let forward = context.nodes.node().map(|it| forward_to_writer(&it.forwarder));
         let open = |listener, routes| {
             let handler = route_table(routes, Arc::clone(&origins), runtimes.work.clone(), forward.clone());
-            let header_timeout = app.config.limits.header_timeout;
+            let header_timeout = context.config.limits.header_timeout;
             Server::start(listener, handler, Arc::clone(&admission), header_timeout, &runtimes.packets)
         };
         let (api, player) = (open(api_listener, api_routes), open(player_listener, player_routes));
         info!(api.address = %api_addr, player.address = %player_addr, "gateway started");
-        let store_watch = store_watch::follow(app.models.store.clone(), app.events.clone());
+        let store_watch = store_watch::follow(context.models.store.clone(), context.events.clone());
         let _store_watch = AbortOnDropHandle::new(runtimes.work.spawn(store_watch));
-        let (models, events) = (app.models.clone(), app.events.clone());
+        let (models, events) = (context.models.clone(), context.events.clone());
         let matching = async move { matching::follow(models, &events).await };
         let matching = AbortOnDropHandle::new(runtimes.work.spawn(matching));
         let recording_rules =
-            AbortOnDropHandle::new(runtimes.work.spawn(app.recording_rules.clone().follow()));
-        let strm_schedule = strm_export::follow(app.strm_exports.clone());
+            AbortOnDropHandle::new(runtimes.work.spawn(context.recordings.recording_rules.clone().follow()));
+        let strm_schedule = strm_export::follow(context.imports.strm_exports.clone());
         let strm_schedule = AbortOnDropHandle::new(runtimes.work.spawn(strm_schedule));
-        let archives = AbortOnDropHandle::new(runtimes.work.spawn(follow_archives(Arc::clone(app.nodes()))));
-        let discovery = Discovery::start(&app, player_addr, &runtimes.work);
+        let archives =
+            AbortOnDropHandle::new(runtimes.work.spawn(follow_archives(Arc::clone(&context.nodes))));
+        let discovery = Discovery::start(&context, player_addr, &runtimes.work);
         {
             let _entered = runtimes.work.enter();
             system.relay_predecessor();
         }
         // After the ports answer; no plugin delays the start.
-        let plugins_of = Arc::clone(&app);
+        let starting = Arc::clone(&context);
         let starting = runtimes.work.spawn_blocking(move || {
-            let app = plugins_of;
-            let calls = Arc::new(rest::plugin_calls(&app));
+            let calls = Arc::new(rest::plugin_calls(&frame));
             let answer: ApiCalls = Arc::new(move |caller, call| {
                 let calls = Arc::clone(&calls);
                 Box::pin(async move { calls.answer(caller, call).await })
             });
-            app.plugin_processes.start(app.models.clone(), &app.config, &app.plugins.files, answer);
+            let RestContext { models, config, plugins, .. } = &*starting;
+            plugins.processes.start(models.clone(), config, &plugins.installed.files, answer);
         });
-        let cluster_plugins = app.nodes().node().map(|_| {
-            let app = Arc::clone(&app);
+        let cluster_plugins = context.nodes.node().map(|_| {
+            let context = Arc::clone(&context);
             AbortOnDropHandle::new(runtimes.work.spawn(async move {
                 // Without processes, the folders are still kept up to date.
                 let _ = starting.await;
-                plugin_archives::follow_cluster(app).await;
+                plugin_archives::follow_cluster(context).await;
             }))
         });
         Ok(Gateway {
             system,
-            app,
+            context,
             api,
             player,
             api_addr,
@@ -305,8 +308,8 @@ impl Gateway {
     pub(crate) fn open_control_socket(&mut self, folder: &DataFolder) {
         let (requests, restarts) = handover::requests();
         let node = self
-            .app
-            .nodes()
+            .context
+            .nodes
             .node()
             .map(|it| ControlledNode { drain: Arc::clone(&it.drain), forwarder: Arc::clone(&it.forwarder) });
         match ControlSocket::open(folder, self.models().clone(), requests, node) {
@@ -323,27 +326,27 @@ impl Gateway {
 
     /// Declares that the store is that of the data folder: it can be backed up and restored, and is backed up by schedule.
     pub(crate) fn enable_backups(&mut self, runtimes: &Runtimes) {
-        self.app.backups.enable();
-        let schedule = follow_schedule(self.app.backups.clone());
+        self.context.operation.backups.enable();
+        let schedule = follow_schedule(self.context.operation.backups.clone());
         self.backup_schedule = Some(AbortOnDropHandle::new(runtimes.work.spawn(schedule)));
     }
 
     /// Waits until a restoration wants the gateway to stop and to start again with the restored store. Without this call,
     /// a restoration waits for the next start.
     pub async fn restart_requested(&self) {
-        self.app.backups.restart_requested().await;
+        self.context.operation.backups.restart_requested().await;
     }
 
     /// Waits until this gateway cannot be a node of its cluster, because the others write what it cannot read. Returns why.
     pub async fn unfit_for_cluster(&self) -> String {
         let removed = async {
-            match self.app.nodes().node() {
+            match self.context.nodes.node() {
                 Some(node) => node.trust.removed().await,
                 None => pending().await,
             }
         };
         let unfit = async {
-            match self.app.nodes().cluster.get() {
+            match self.context.nodes.cluster.get() {
                 Some(cluster) => node::versions::until_unfit(cluster).await,
                 None => pending().await,
             }
@@ -381,13 +384,13 @@ impl Gateway {
 
     /// Returns for how long viewers may keep their streams after a restart.
     pub fn drain_time(&self) -> Duration {
-        self.app.config.limits.drain_time
+        self.context.config.limits.drain_time
     }
 
     /// Returns whether this gateway is a member of a cluster: then its viewers keep their streams only if the new process
     /// continues its membership, with its slots.
     pub fn is_in_cluster(&self) -> bool {
-        self.app.nodes().cluster.get().is_some()
+        self.context.nodes.cluster.get().is_some()
     }
 
     /// Returns handles of the listening sockets.
@@ -404,12 +407,12 @@ impl Gateway {
     /// Lets admins read these lines of the log. Only the first call has an effect.
     pub fn show_log(&self, log: RecentLog) {
         // An error means that there are lines already.
-        let _ = self.app.recent_log.set(log);
+        let _ = self.context.operation.recent_log.set(log);
     }
 
     /// Declares that the gateway is the demo. Only the first call has an effect.
     pub(crate) fn show_demo(&self, demo: Demo) {
-        let _ = self.app.state::<OnceLock<Demo>>().set(demo);
+        let _ = self.context.demo.set(demo);
     }
 
     /// Returns the bound address of the admin API.
@@ -424,7 +427,7 @@ impl Gateway {
 
     /// Returns the address under which clients reach the gateway, if an admin has set it.
     pub fn public_url(&self) -> Option<String> {
-        self.app.public_url()
+        self.context.public_url()
     }
 
     /// Returns the bound addresses of the discovery of tuners, if it is on.
@@ -444,12 +447,12 @@ impl Gateway {
 
     /// Returns the stored records and their in-memory views.
     pub fn models(&self) -> &Models {
-        &self.app.models
+        &self.context.models
     }
 
     /// Returns the programmes of guide sources.
     pub fn guide_files(&self) -> &GuideFiles {
-        &self.app.guides.files
+        &self.context.guide.guides.files
     }
 
     /// Returns the public API of playlist refreshes.
@@ -465,8 +468,8 @@ impl Gateway {
     /// Returns the code with which the first admin can be created from anywhere, or `None` if an admin exists.
     pub fn setup_code(&self) -> Option<Secret> {
         let has_admin =
-            self.app.models.users.load().iter().any(|it| it.effective_level() == UserLevel::Admin);
-        self.app.setup_code.text().filter(|_| !has_admin)
+            self.context.models.users.load().iter().any(|it| it.effective_level() == UserLevel::Admin);
+        self.context.operation.setup_code.text().filter(|_| !has_admin)
     }
 
     /// Returns the event bus.
@@ -583,36 +586,22 @@ async fn start_system(
     Ok((Arc::new(system.map_err(StartError::Actors)?), of_app))
 }
 
-/// Builds the application context around a started system and the HTTP client of this node, with the state of each part of the
-/// gateway. Reads the store, so it blocks.
-///
-/// # Errors
-/// Returns an error if the store cannot be read or has no server keys.
-pub(crate) fn app(
-    config: Config,
-    models: Models,
-    guide_files: GuideFiles,
-    system: &Arc<System>,
-    fetch: Fetch,
-    admission: Arc<Admission>,
-) -> Result<App, storage::Error> {
-    let app = with_contexts(App::new(config, models, guide_files, system, fetch, admission)?, system)?;
-    let nodes = Arc::clone(app.nodes());
-    let pushed = Arc::new(PushContext {
-        models: app.models.clone(),
-        auth: app.auth.clone(),
-        networks: Arc::clone(&app.networks),
-        events: app.events.clone(),
-        matching: Arc::clone(&app.matching),
-        plugin_processes: Arc::clone(&app.plugin_processes),
-        integrations: app.integrations.clone(),
-        importer: app.importer.clone(),
-        vod_importer: app.vod_importer.clone(),
-        guide_refreshes: app.guide_refreshes.clone(),
-        nodes,
+/// Returns what the WebSocket uses.
+fn push_context(context: &RestContext) -> PushContext {
+    PushContext {
+        models: context.models.clone(),
+        auth: context.auth.clone(),
+        networks: Arc::clone(&context.networks),
+        events: context.events.clone(),
+        matching: Arc::clone(&context.guide.matching),
+        plugin_processes: Arc::clone(&context.plugins.processes),
+        integrations: context.operation.integrations.clone(),
+        importer: context.imports.importer.clone(),
+        vod_importer: context.imports.vod_importer.clone(),
+        guide_refreshes: context.guide.guide_refreshes.clone(),
+        nodes: Arc::clone(&context.nodes),
         views: StatisticsViews { films: pushed_stats, past: pushed_past_stats, segmenter: pushed_segmenter },
-    });
-    Ok(app.with(pushed))
+    }
 }
 
 /// Returns what sends the writes of clients to the node that writes the configuration.
@@ -638,12 +627,12 @@ fn launcher(config: &Config) -> Launcher {
 
 /// Returns the routes of the API port and those of the player port. Clients know one host and port, the
 /// player port. Therefore that port also serves every API route.
-pub(crate) fn routes(app: &Arc<App>) -> (Routes, Routes) {
-    let of_port = |port| {
-        let table = rest::filter(Arc::clone(app), port);
-        push::route(Arc::clone(app.state())).or(table).unify().boxed()
+fn routes(frame: &Arc<FrameContext>, pushed: &Arc<PushContext>) -> (Routes, Routes) {
+    let for_port = |port| {
+        let table = rest::filter(Arc::clone(frame), port);
+        push::route(Arc::clone(pushed)).or(table).unify().boxed()
     };
-    (of_port(Port::Api), of_port(Port::Player))
+    (for_port(Port::Api), for_port(Port::Player))
 }
 
 /// Raises the soft limit of open files to the hard limit and returns the limit now in effect. Every viewer needs one

@@ -9,8 +9,7 @@ use domain::cluster::BootTime;
 use domain::cluster::record::Incarnation;
 use media::RingDirectory;
 use node::port::NodePort;
-use rest::nodes::Nodes;
-use route_frame::app::App;
+use rest::context::RestContext;
 use server::accept::Server;
 use tokio::time::Instant;
 use tracing::info;
@@ -52,23 +51,23 @@ impl Gateway {
             tokio::join!(self.system.drain(), self.api.answered(deadline), self.player.answered(deadline));
         let mut incarnation = None;
         if draining.n_channels() > 0 {
-            if let Some(node) = self.app.nodes().node() {
+            if let Some(node) = self.context.nodes.node() {
                 node.retire();
             }
-            if let Some(cluster) = self.app.nodes().cluster.get() {
-                incarnation = cluster.hand_over(self.app.nodes().node().is_some()).await;
+            if let Some(cluster) = self.context.nodes.cluster.get() {
+                incarnation = cluster.hand_over(self.context.nodes.node().is_some()).await;
             }
         }
-        let store = self.app.models.store.clone();
+        let store = self.context.models.store.clone();
         let is_served = draining.n_channels() > 0
             && tokio::task::spawn_blocking(move || store.release()).await.unwrap_or_default();
         if !is_served {
             return Drained::Ended(self.finish_stop(deadline).await);
         }
         info!(channels = draining.n_channels(), "gateway stopped, apart from its viewers");
-        let Self { system, app, api, player, .. } = self;
+        let Self { system, context, api, player, .. } = self;
         let gateway =
-            DrainingGateway { system, app, draining, api, player, incarnation, _node_port: node_port };
+            DrainingGateway { system, context, draining, api, player, incarnation, _node_port: node_port };
         Drained::Serving(Box::new(gateway))
     }
 
@@ -81,40 +80,40 @@ impl Gateway {
     async fn begin_stop(&mut self, has_successor: bool) -> Instant {
         info!("gateway stopping");
         drop(self.listeners.take());
-        if let Some(node) = self.app.nodes().node().filter(|_| !has_successor) {
+        if let Some(node) = self.context.nodes.node().filter(|_| !has_successor) {
             node.drain.stop();
             if let Some(shared) = self.system.shared_channels() {
                 // Their viewers on other nodes get no gap if another node has opened the source before this one ends.
-                shared.moved(MOVE_TIME.min(self.app.config.limits.drain_timeout)).await;
+                shared.moved(MOVE_TIME.min(self.context.config.limits.drain_timeout)).await;
             }
         }
         drop((self.control.take(), self.node_port.take()));
         if let Some(discovery) = self.discovery.take() {
-            discovery.stop(&self.app.models).await;
+            discovery.stop(&self.context.models).await;
         }
         drop(self.backup_schedule.take());
         for task in [&self.strm_schedule, &self.matching, &self.recording_rules, &self.archives] {
             task.abort();
         }
         drop(self.cluster_plugins.take());
-        self.app.has_successor.store(has_successor, Ordering::Relaxed);
-        self.app.is_draining.store(true, Ordering::Release);
+        self.context.operation.has_successor.store(has_successor, Ordering::Relaxed);
+        self.context.operation.is_draining.store(true, Ordering::Release);
         for server in [&self.api, &self.player] {
             if has_successor { server.drain_after_first_requests() } else { server.drain() }
         }
-        Instant::now() + self.app.config.limits.drain_timeout
+        Instant::now() + self.context.config.limits.drain_timeout
     }
 
     /// Ends what is left, and closes the store.
     async fn finish_stop(self, deadline: Instant) -> Stopped {
         let (actors_ended, api_ended, player_ended) =
             tokio::join!(self.system.stop(), self.api.drained(deadline), self.player.drained(deadline));
-        if let Some(cluster) = self.app.nodes().cluster.get() {
+        if let Some(cluster) = self.context.nodes.cluster.get() {
             // After the last source was closed, because the others may open sources in its place now.
             cluster.leave().await;
         }
         // Not earlier: until the last response, a handler may still write.
-        let store = self.app.models.store.clone();
+        let store = self.context.models.store.clone();
         let closed = tokio::task::spawn_blocking(move || store.close()).await.is_ok();
         let is_clean = actors_ended && api_ended && player_ended && closed;
         info!(clean = is_clean, "gateway stopped");
@@ -134,7 +133,7 @@ pub enum Drained {
 pub struct DrainingGateway {
     system: Arc<System>,
     /// Has the member of a cluster.
-    app: Arc<App>,
+    context: Arc<RestContext>,
     draining: Draining,
     api: Server,
     player: Server,
@@ -167,14 +166,14 @@ impl DrainingGateway {
 
     /// Notes until when its incarnation is valid.
     pub(crate) fn prolonged(&self, until: BootTime) {
-        if let Some(cluster) = self.app.nodes().cluster.get() {
+        if let Some(cluster) = self.context.nodes.cluster.get() {
             cluster.prolonged(until);
         }
     }
 
     /// Closes all connections with leases of the cluster.
     pub(crate) fn end_leases(&self) {
-        if let Some(cluster) = self.app.nodes().cluster.get() {
+        if let Some(cluster) = self.context.nodes.cluster.get() {
             cluster.end_handed_over();
         }
     }

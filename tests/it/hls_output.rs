@@ -522,7 +522,7 @@ pub async fn play_in_browser(web: &Web, path: &str) {
         video.muted = true;
         document.body.replaceChildren(video);
         window.errors = [];
-        window.hls = new Hls({{ enableWorker: false, lowLatencyMode: true }});
+        window.hls = new Hls({{ enableWorker: false, lowLatencyMode: true, maxLiveSyncPlaybackRate: 2 }});
         hls.on(Hls.Events.ERROR, (_, it) => {{ if (it.fatal) errors.push(it.details); }});
         hls.on(Hls.Events.MANIFEST_PARSED, () => video.play());
         hls.attachMedia(video);
@@ -544,13 +544,15 @@ mod slow {
             let begun =
                 web.browser.until("a picture", BROWSER_STATE, |it| it["width"].as_u64() > Some(0)).await;
             let time = begun["time"].as_f64().unwrap();
-            let plays = |it: &Value| it["time"].as_f64().is_some_and(|it| it > time + 6.0);
-            let played = web.browser.until("six seconds", BROWSER_STATE, plays).await;
-            assert_eq!(played["errors"], json!([]), "{query}");
-            let latency = played["latency"].as_f64().unwrap();
-            // Three segments of four seconds, or three parts of half a second.
+            // Three segments of four seconds, or three parts of half a second. On a busy machine, the browser is behind at
+            // first and catches up.
             let latency_max = if query == "?ll=1" { 4.0 } else { 20.0 };
-            assert!(latency < latency_max, "{query}: {latency} s");
+            let follows = |it: &Value| {
+                it["time"].as_f64().is_some_and(|it| it > time + 6.0)
+                    && it["latency"].as_f64().is_some_and(|it| it < latency_max)
+            };
+            let played = web.browser.until("six seconds, close to the end", BROWSER_STATE, follows).await;
+            assert_eq!(played["errors"], json!([]), "{query}");
         }
         // The clip may end meanwhile.
         assert_eq!(provider.peak(), 1);

@@ -8,7 +8,7 @@ use route_frame::route::Route;
 use serde::Serialize;
 use server::reply::Refusal;
 
-use crate::demo::OwnDemo;
+use crate::context::RestCall;
 
 /// A built-in source.
 #[derive(Clone, Debug, Serialize, View)]
@@ -41,14 +41,14 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn list(call: Call) -> Result<Vec<DemoSourceView>, Refusal> {
-    let demo = call.app.demo();
+    let demo = call.rest().demo.get();
     let sources = demo.into_iter().flat_map(|it| it.switches.all());
     Ok(sources.map(|(name, is_running)| DemoSourceView { name: name.to_owned(), is_running }).collect())
 }
 
 async fn order(call: Call, order: DemoOrder) -> Result<DemoSourceView, Refusal> {
     let name = call.text("name")?;
-    let set = call.app.demo().and_then(|it| it.switches.set(name, order.is_running));
+    let set = call.rest().demo.get().and_then(|it| it.switches.set(name, order.is_running));
     let name = set.ok_or_else(|| Refusal::not_found("No such source."))?;
     Ok(DemoSourceView { name: name.to_owned(), is_running: order.is_running })
 }

@@ -18,6 +18,7 @@ use serde::Serialize;
 use server::reply::Refusal;
 use storage::Write;
 
+use crate::context::RestCall;
 use crate::list::{Page, WholeOrPages};
 use crate::record::{RecordCall, Render, refuse_if, set, set_fields, view_from};
 
@@ -65,12 +66,12 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn list(call: Call, paging: WholeOrPages) -> Result<Page<TunerDeviceView>, Refusal> {
-    let devices = call.app.models.tuner_devices.load();
+    let devices = call.rest().models.tuner_devices.load();
     paging.render(&call, &devices.iter().collect::<Vec<&Arc<TunerDevice>>>())
 }
 
 async fn retrieve(call: Call) -> Result<TunerDeviceView, Refusal> {
-    call.retrieve(&call.app.models.tuner_devices.load())
+    call.retrieve(&call.rest().models.tuner_devices.load())
 }
 
 async fn create(call: Call, new: NewTunerDevice) -> Result<Created<TunerDeviceView>, Refusal> {

@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use server::reply::Refusal;
 
 use crate::api::core::change_setting;
+use crate::context::RestCall;
 
 /// The emulated tuner, as media servers see it.
 #[derive(Clone, Debug, Serialize, View)]
@@ -60,11 +61,11 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn retrieve(call: Call) -> Result<TunerView, Refusal> {
-    let settings = call.app.models.settings.load();
+    let settings = call.rest().models.settings.load();
     let tuner = TunerSettings::from_setting(settings.one_by("key", TUNER_SETTINGS).map(|it| &it.value));
     let all = TunerLineupView { channel_profile_id: None, name: None, device_id: tuner.device_id.clone() };
     let user = call.identity()?;
-    let profiles = call.app.models.lineups.load();
+    let profiles = call.rest().models.lineups.load();
     let is_usable = |id| call.is_admin() || user.lineups.contains(&id);
     let of_profiles = profiles.iter().filter(|it| is_usable(it.id)).map(|it| TunerLineupView {
         channel_profile_id: Some(it.id.0),
@@ -84,9 +85,9 @@ async fn update(call: Call, edit: TunerEdit) -> Result<TunerView, Refusal> {
     ];
     let sent: Map<_, _> =
         sent.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
-    let app = Arc::clone(&call.app);
+    let context = Arc::clone(call.rest());
     call.write(move |write| {
-        change_setting(write, &app, None, TUNER_SETTINGS, |mut value| {
+        change_setting(write, &context, None, TUNER_SETTINGS, |mut value| {
             value.extend(sent);
             value
         })

@@ -52,7 +52,7 @@ async fn with_archives() -> Rest {
 
 /// Waits until the index of streams has the last write.
 async fn follow(rest: &Rest) {
-    let models = &rest.app.models;
+    let models = &rest.context.models;
     models.streams.at(models.store.version()).await.unwrap();
 }
 

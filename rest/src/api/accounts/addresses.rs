@@ -15,6 +15,7 @@ use services::recording_rules::dvr_settings;
 use url::form_urlencoded::Serializer;
 
 use crate::choice::{Named, choice};
+use crate::context::RestCall;
 
 /// The addresses of a user for players.
 #[derive(Clone, Debug, Serialize, View)]
@@ -88,13 +89,14 @@ async fn own(call: Call) -> Result<PlayerAddressesView, Refusal> {
 }
 
 async fn addresses_of_user(call: Call) -> Result<PlayerAddressesView, Refusal> {
-    let user = call.app.models.users.load().get(call.id()?).cloned().ok_or_else(Refusal::unknown::<User>)?;
+    let user =
+        call.rest().models.users.load().get(call.id()?).cloned().ok_or_else(Refusal::unknown::<User>)?;
     Ok(addresses(&call, &user))
 }
 
 fn addresses(call: &Call, user: &User) -> PlayerAddressesView {
     let server_url = call.player_origin();
-    let password = user.player_password.clone().unwrap_or_else(|| call.app.auth.player_secret(user));
+    let password = user.player_password.clone().unwrap_or_else(|| call.rest().auth.player_secret(user));
     let with_login = |path: &str, more: &[(&str, &str)]| {
         let mut query = Serializer::new(String::new());
         query.append_pair("username", &user.username).append_pair("password", password.expose());
@@ -124,7 +126,7 @@ fn addresses(call: &Call, user: &User) -> PlayerAddressesView {
         with_key(PlayerInterface::M3uWithKey, "/playlist.m3u"),
         with_key(PlayerInterface::XmltvWithKey, "/api/epg.xml"),
     ];
-    if dvr_settings(&call.app.models).recordings_in_players {
+    if dvr_settings(&call.rest().models).recordings_in_players {
         for (kind, path) in [
             (PlayerInterface::Recordings, RECORDINGS_PLAYLIST),
             (PlayerInterface::RecordingsGuide, RECORDINGS_GUIDE),
@@ -132,7 +134,7 @@ fn addresses(call: &Call, user: &User) -> PlayerAddressesView {
             addresses.push(entry(kind, path, with_login(path, &[])));
         }
     }
-    let lineups = call.app.models.lineups.load();
+    let lineups = call.rest().models.lineups.load();
     let names: Vec<_> = user.lineups.iter().filter_map(|it| Some(&lineups.get(it.0)?.name)).collect();
     if names.is_empty() {
         let path = "/tuner/discover.json";

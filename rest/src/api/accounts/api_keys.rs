@@ -14,6 +14,7 @@ use serde::Serialize;
 use server::reply::Refusal;
 
 use super::user_view::UserView;
+use crate::context::RestCall;
 use crate::record::RecordCall;
 
 /// Selects the owner of the key.
@@ -88,7 +89,7 @@ async fn retrieve(call: Call) -> Result<OwnKeyView, Refusal> {
 }
 
 async fn generate(call: Call, body: KeyOwner) -> Result<Created<NewKeyView>, Refusal> {
-    let key = call.app.auth.new_api_key();
+    let key = call.rest().auth.new_api_key();
     let text = key.key.expose().to_owned();
     let user = change(&call, body, move |user| user.api_key = Some(key)).await?;
     Ok(Created(NewKeyView { key: text, user: call.render(&*user)? }))
@@ -104,7 +105,7 @@ async fn choose(call: Call, body: ChosenKey) -> Result<KeyChangedView, Refusal> 
 pub(super) fn checked_key(call: &Call, field: &str, sent: Option<Secret>) -> Result<Option<ApiKey>, Refusal> {
     let Some(key) = sent.filter(|it| !it.expose().is_empty()) else { return Ok(None) };
     check_api_key(key.expose()).map_err(|reason| Refusal::field(field, reason.to_string()))?;
-    Ok(Some(call.app.auth.api_key(key)))
+    Ok(Some(call.rest().auth.api_key(key)))
 }
 
 async fn revoke(call: Call, body: KeyOwner) -> Result<KeyChangedView, Refusal> {

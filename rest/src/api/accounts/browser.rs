@@ -24,7 +24,7 @@ use url::Url;
 use super::setup::is_on_this_machine;
 use super::user_rules::PASSWORD_CHARS_MAX;
 use super::{logins, tokens};
-use crate::demo::OwnDemo;
+use crate::context::RestCall;
 use crate::record::find;
 
 /// Credentials of a login in a browser.
@@ -97,14 +97,14 @@ pub(super) fn routes() -> Vec<Route> {
 async fn sign_in(call: Call, body: SignIn) -> Result<WithCookie, Refusal> {
     check_page(&call)?;
     let (address, agent) = (call.caller.address(), &call.caller.agent);
-    let user = call.app.auth.login(&body.username, body.password.expose(), address, agent).await?;
+    let user = call.rest().auth.login(&body.username, body.password.expose(), address, agent).await?;
     let idle_seconds_max = if body.stay_signed_in == Some(true) { STAY_SECONDS } else { REFRESH_SECONDS };
     begin(&call, &user, idle_seconds_max).await
 }
 
 /// Starts a login of this user in the browser.
 async fn begin(call: &Call, user: &User, idle_seconds_max: i64) -> Result<WithCookie, Refusal> {
-    let (value, digest) = call.app.auth.new_cookie();
+    let (value, digest) = call.rest().auth.new_cookie();
     let browser = BrowserLogin { digest, previous: None, replaced_at: now_ms(), idle_seconds_max };
     let login = logins::begin_in_browser(call, user, browser).await?;
     Ok(answer(call, user, &login, Some(&value)))
@@ -113,14 +113,14 @@ async fn begin(call: &Call, user: &User, idle_seconds_max: i64) -> Result<WithCo
 /// Returns the admin of the demo for a page in a browser on the same machine, which needs no password. `None` on all other
 /// gateways.
 fn demo_admin(call: &Call) -> Option<Arc<User>> {
-    let demo = call.app.demo().filter(|_| is_on_this_machine(call))?;
-    call.app.models.users.load().get(demo.admin.0).filter(|it| it.is_active).cloned()
+    let demo = call.rest().demo.get().filter(|_| is_on_this_machine(call))?;
+    call.rest().models.users.load().get(demo.admin.0).filter(|it| it.is_active).cloned()
 }
 
 async fn renew(call: Call) -> Result<WithCookie, Refusal> {
     check_page(&call)?;
     let now = now_ms();
-    let found = cookie(&call).and_then(|it| call.app.auth.login_of_cookie(&it));
+    let found = cookie(&call).and_then(|it| call.rest().auth.login_of_cookie(&it));
     let used = found.and_then(|(digest, user, login)| {
         let used = login.browser.as_ref()?.cookie_use(&digest, now)?;
         Some((used, user, login))
@@ -147,7 +147,7 @@ async fn renew(call: Call) -> Result<WithCookie, Refusal> {
 
 async fn sign_out(call: Call) -> Result<WithCookie, Refusal> {
     check_page(&call)?;
-    if let Some((_, _, login)) = cookie(&call).and_then(|it| call.app.auth.login_of_cookie(&it)) {
+    if let Some((_, _, login)) = cookie(&call).and_then(|it| call.rest().auth.login_of_cookie(&it)) {
         logins::end(&call, vec![login.key]).await?;
     }
     Ok(signed_out(&call))
@@ -156,8 +156,8 @@ async fn sign_out(call: Call) -> Result<WithCookie, Refusal> {
 /// Replaces the value of the cookie. Returns `None`, and the present one stays, if another request was faster or the store
 /// refuses writes.
 async fn replace(call: &Call, login: &DeviceLogin) -> Option<Secret> {
-    let (value, digest) = call.app.auth.new_cookie();
-    if !call.app.auth.is_stored(login.key) {
+    let (value, digest) = call.rest().auth.new_cookie();
+    if !call.rest().auth.is_stored(login.key) {
         return logins::continue_in_memory(call, login, digest).await.then_some(value);
     }
     let (id, before, now) = (login.id.0, login.browser.as_ref()?.digest, now_ms());
@@ -180,7 +180,7 @@ async fn replace(call: &Call, login: &DeviceLogin) -> Option<Secret> {
 
 /// Returns an access token, with the cookie if it has a new value.
 fn answer(call: &Call, user: &User, login: &DeviceLogin, value: Option<&Secret>) -> WithCookie {
-    let access = call.app.auth.tokens(user, logins::named_in_tokens(call, login)).access;
+    let access = call.rest().auth.tokens(user, logins::named_in_tokens(call, login)).access;
     let cookie = value.and_then(|it| set_cookie(call, it.expose(), login.idle_seconds_max()));
     WithCookie { answer: BrowserTokenView { access: Some(access) }, cookie }
 }
@@ -192,7 +192,7 @@ fn signed_out(call: &Call) -> WithCookie {
 }
 
 fn cookie_name(call: &Call) -> String {
-    format!("headwater_login_{}", call.app.auth.installation())
+    format!("headwater_login_{}", call.rest().auth.installation())
 }
 
 /// Returns the value of the cookie of this installation.

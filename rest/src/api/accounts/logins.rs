@@ -19,6 +19,7 @@ use storage::Write;
 use tracing::warn;
 use uuid::Uuid;
 
+use crate::context::RestCall;
 use crate::record::find;
 
 /// A login on a device, with its refresh token.
@@ -69,7 +70,7 @@ async fn list(call: Call, filters: DeviceLoginFilters) -> Result<Vec<DeviceLogin
     if id != caller.id && !caller.may(UserLevel::Admin) {
         return Err(Refusal::no_permission());
     }
-    let user = call.app.models.users.load().get(id.0).cloned().ok_or_else(Refusal::unknown::<User>)?;
+    let user = call.rest().models.users.load().get(id.0).cloned().ok_or_else(Refusal::unknown::<User>)?;
     let current = current(&call).map(|it| it.key());
     let view = |login: &Arc<DeviceLogin>| DeviceLoginView {
         id: login.id,
@@ -81,13 +82,13 @@ async fn list(call: Call, filters: DeviceLoginFilters) -> Result<Vec<DeviceLogin
         is_browser: login.browser.is_some(),
         is_current: Some(login.key) == current,
     };
-    Ok(call.app.auth.logins_of(&user).iter().map(view).collect())
+    Ok(call.rest().auth.logins_of(&user).iter().map(view).collect())
 }
 
 async fn delete(call: Call) -> Result<NoContent, Refusal> {
     let caller = call.identity()?;
     let may_end = |it: &Arc<DeviceLogin>| it.user == caller.id || caller.may(UserLevel::Admin);
-    let found = call.app.auth.login_with_id(DeviceLoginId(call.id()?)).filter(may_end);
+    let found = call.rest().auth.login_with_id(DeviceLoginId(call.id()?)).filter(may_end);
     // The same answer as for an unknown login, which reveals nothing about others.
     let login = found.ok_or_else(Refusal::unknown::<DeviceLogin>)?;
     end(&call, vec![login.key]).await?;
@@ -113,7 +114,7 @@ impl CurrentLogin {
 
 /// Returns the login to which the request belongs. Requests with an API key have none.
 pub(super) fn current(call: &Call) -> Option<CurrentLogin> {
-    let auth = call.app.auth.clone();
+    let auth = call.rest().auth.clone();
     Some(CurrentLogin { login: auth.login_of(&call.headers)?, auth })
 }
 
@@ -121,7 +122,7 @@ pub(super) fn current(call: &Call) -> Option<CurrentLogin> {
 /// `None` if it cannot be stored, which does not prevent the login: admins may have to free the full disk.
 pub(super) async fn begin(call: &Call, user: &User) -> Option<Arc<DeviceLogin>> {
     let (address, agent, now) = (call.caller.address().to_canonical(), call.caller.agent.clone(), now_ms());
-    let known = call.app.auth.logins_of(user);
+    let known = call.rest().auth.logins_of(user);
     let is_recent =
         |it: &DeviceLogin| it.browser.is_none() && it.is_on(address, &agent) && it.was_just_used(now);
     if let Some(recent) = known.into_iter().find(|it| is_recent(it)) {
@@ -153,7 +154,7 @@ pub(super) async fn begin_in_browser(
                 "failed to store a login, so it ends with the next restart: {refusal}"
             );
             let login = new_login(call, user, Some(browser));
-            Ok(call.app.auth.memory_logins().add(login, now_ms()))
+            Ok(call.rest().auth.memory_logins().add(login, now_ms()))
         }
         added => added,
     }
@@ -207,7 +208,7 @@ fn put_new(write: &mut Write<'_>, login: DeviceLogin, generation: u32) -> Result
 /// Replaces the value of the cookie of a login that is in memory, and stores it if the store takes writes again. Returns
 /// `false` if another request was faster.
 pub(super) async fn continue_in_memory(call: &Call, login: &DeviceLogin, digest: [u8; 32]) -> bool {
-    let (auth, key) = (call.app.auth.clone(), login.key);
+    let (auth, key) = (call.rest().auth.clone(), login.key);
     let Some(before) = login.browser.as_ref().map(|it| it.digest) else { return false };
     let device = (call.caller.address().to_canonical(), &*call.caller.agent);
     if !auth.memory_logins().replace_cookie(key, &before, digest, now_ms(), device) {
@@ -236,8 +237,8 @@ pub(super) async fn continue_in_memory(call: &Call, login: &DeviceLogin, digest:
 /// Returns the login if tokens can name it. The other nodes of a cluster would refuse tokens of a login that is only in the
 /// memory of this one.
 pub(super) fn named_in_tokens<'a>(call: &Call, login: &'a DeviceLogin) -> Option<&'a DeviceLogin> {
-    let is_in_cluster = call.app.models.store.log_status().borrow().is_some();
-    (!is_in_cluster || call.app.auth.is_stored(login.key)).then_some(login)
+    let is_in_cluster = call.rest().models.store.log_status().borrow().is_some();
+    (!is_in_cluster || call.rest().auth.is_stored(login.key)).then_some(login)
 }
 
 /// Records that a login got another token. A failure only lets the login expire earlier.
@@ -260,7 +261,7 @@ pub(super) async fn continue_login(call: &Call, login: &DeviceLogin) {
 
 /// Ends the logins with these keys.
 pub(super) async fn end(call: &Call, keys: Vec<Uuid>) -> Result<(), Refusal> {
-    let auth = &call.app.auth;
+    let auth = &call.rest().auth;
     keys.iter().for_each(|it| auth.memory_logins().end(*it));
     let ended = keys.clone();
     let written = call.write(move |write| {

@@ -6,6 +6,8 @@ use route_frame::call::Call;
 use server::reply::Refusal;
 use services::auth::Denied;
 
+use crate::context::RestCall;
+
 /// Returns the hash of a new password, unless it is too weak for the user. Expensive: check everything else before.
 pub(super) async fn hash(call: &Call, user: &User, password: &Secret) -> Result<PasswordHash, Refusal> {
     let weakness = check_admin_password(password.expose(), &user.username).err();
@@ -15,7 +17,7 @@ pub(super) async fn hash(call: &Call, user: &User, password: &Secret) -> Result<
         }
         _ => {}
     }
-    let hash = call.app.auth.hash(password.expose().to_owned()).await?;
+    let hash = call.rest().auth.hash(password.expose().to_owned()).await?;
     Ok(PasswordHash { hash, is_weak: weakness.is_some() })
 }
 
@@ -36,7 +38,7 @@ pub(super) async fn check_current(call: &Call, user: &User, current: Option<&Sec
     let current =
         current.ok_or_else(|| Refusal::field(FIELD, "The current password is required to change it."))?;
     let (address, agent) = (call.caller.address(), &call.caller.agent);
-    match call.app.auth.login(&user.username, current.expose(), address, agent).await {
+    match call.rest().auth.login(&user.username, current.expose(), address, agent).await {
         Ok(_) => Ok(()),
         Err(Denied::Login) => Err(Refusal::field(FIELD, "This is not the current password.")),
         Err(other) => Err(other.into()),

@@ -5,7 +5,6 @@ use domain::user::User;
 use http::StatusCode;
 use node::uploads::{fetch_upload, share_upload};
 use route_frame::access::{ADMIN, Access, STREAMER};
-use route_frame::app::App;
 use route_frame::blocking::run_blocking;
 use route_frame::call::Call;
 use route_frame::picture::Picture;
@@ -19,7 +18,7 @@ use tracing::warn;
 use uuid::Uuid;
 
 use super::user_view::UserView;
-use crate::nodes::Nodes;
+use crate::context::{RestCall, RestContext};
 use crate::record::{RecordCall, find};
 
 /// Maximum size of a picture of a user, in bytes.
@@ -67,8 +66,8 @@ async fn remove_of(call: Call) -> Result<NoContent, Refusal> {
 async fn show(call: Call) -> Result<Picture, Refusal> {
     let name = call.text("name")?.to_owned();
     let format = PictureFormat::from_name(&name).ok_or_else(unknown)?;
-    fetch_upload(call.app.nodes(), Folder::Avatars, &name).await;
-    let files = call.app.files.clone();
+    fetch_upload(&call.rest().nodes, Folder::Avatars, &name).await;
+    let files = call.rest().files.clone();
     let read = run_blocking("read a picture", move || std::fs::read(files.path(Folder::Avatars, &name)?));
     let bytes = read.await?.map_err(|_| unknown())?;
     Ok(Picture { format, bytes })
@@ -81,10 +80,10 @@ fn unknown() -> Refusal {
 /// Stores the picture before the user that refers to it, and removes the previous one afterwards.
 async fn replace(call: Call, id: u32, upload: Upload) -> Result<UserView, Refusal> {
     // Checked before the file is stored.
-    call.app.models.users.load().get(id).ok_or_else(Refusal::unknown::<User>)?;
+    call.rest().models.users.load().get(id).ok_or_else(Refusal::unknown::<User>)?;
     // One at a time: a picture that no user refers to yet would be removed as unused.
-    let _one = call.app.picture_changes.lock().await;
-    let files = call.app.files.clone();
+    let _one = call.rest().pictures.picture_changes.lock().await;
+    let files = call.rest().files.clone();
     let saved = run_blocking("store a picture", move || {
         let bytes = upload.bytes().map_err(|error| storing_failed(&error))?;
         let format = PictureFormat::from_content(&bytes).ok_or_else(|| {
@@ -95,8 +94,8 @@ async fn replace(call: Call, id: u32, upload: Upload) -> Result<UserView, Refusa
         Ok::<_, Refusal>(name)
     });
     let name = saved.await??;
-    if let Err(refusal) = share_upload(call.app.nodes(), Folder::Avatars, &name).await {
-        remove_unused(&call.app, id).await;
+    if let Err(refusal) = share_upload(&call.rest().nodes, Folder::Avatars, &name).await {
+        remove_unused(call.rest(), id).await;
         return Err(refusal);
     }
     let url = format!("{AVATARS_PATH}{name}");
@@ -105,12 +104,12 @@ async fn replace(call: Call, id: u32, upload: Upload) -> Result<UserView, Refusa
         avatar.insert("url".to_owned(), json!(url));
     });
     let user = user.await;
-    remove_unused(&call.app, id).await;
+    remove_unused(call.rest(), id).await;
     call.render(&user?)
 }
 
 async fn remove(call: Call, id: u32) -> Result<NoContent, Refusal> {
-    let _one = call.app.picture_changes.lock().await;
+    let _one = call.rest().pictures.picture_changes.lock().await;
     change_avatar(&call, id, |avatar| {
         if avatar.get("type").is_some_and(|it| it == "upload") {
             avatar.insert("type".to_owned(), json!("initials"));
@@ -118,7 +117,7 @@ async fn remove(call: Call, id: u32) -> Result<NoContent, Refusal> {
         }
     })
     .await?;
-    remove_unused(&call.app, id).await;
+    remove_unused(call.rest(), id).await;
     Ok(NoContent)
 }
 
@@ -144,8 +143,8 @@ fn storing_failed(error: &std::io::Error) -> Refusal {
 
 /// Removes the pictures of a user that the user does not refer to, or all if the user was deleted. A failure leaves them
 /// for the next time.
-pub(super) async fn remove_unused(app: &App, id: u32) {
-    let (files, users) = (app.files.clone(), app.models.users.load());
+pub(super) async fn remove_unused(context: &RestContext, id: u32) {
+    let (files, users) = (context.files.clone(), context.models.users.load());
     let used = users
         .get(id)
         .and_then(|it| it.avatar.get("url")?.as_str()?.strip_prefix(AVATARS_PATH).map(str::to_owned));

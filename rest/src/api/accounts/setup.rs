@@ -19,6 +19,7 @@ use server::reply::Refusal;
 
 use super::passwords;
 use super::user_rules::{CHARS_MAX, PASSWORD_CHARS_MAX, check_email, check_name};
+use crate::context::RestCall;
 
 /// The first admin.
 #[derive(Clone, Debug, Body)]
@@ -113,7 +114,7 @@ async fn create(call: Call, first: FirstAdmin) -> Result<FirstAdminView, Refusal
         Ok(true)
     });
     let created = created.await?;
-    call.app.setup_code.expire();
+    call.rest().operation.setup_code.expire();
     Ok(FirstAdminView { created, superuser_exists: true })
 }
 
@@ -122,7 +123,7 @@ fn check_caller(call: &Call, code: Option<&Secret>) -> Result<(), Refusal> {
     let refused = |detail| Err(Refusal::status(StatusCode::FORBIDDEN).with_detail(detail));
     match code.map(Secret::expose).filter(|it| !it.is_empty()) {
         // The code proves more than the address, so a wrong one is not ignored.
-        Some(code) if call.app.setup_code.fits(code) => Ok(()),
+        Some(code) if call.rest().operation.setup_code.fits(code) => Ok(()),
         Some(_) => refused(WRONG_CODE),
         None if is_on_this_machine(call) => Ok(()),
         None => refused(REFUSED),
@@ -130,7 +131,7 @@ fn check_caller(call: &Call, code: Option<&Secret>) -> Result<(), Refusal> {
 }
 
 fn has_admin(call: &Call) -> bool {
-    call.app.models.users.load().iter().any(|it| is_admin(it))
+    call.rest().models.users.load().iter().any(|it| is_admin(it))
 }
 
 /// Returns whether the user has every permission, or will have when activated again.

@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::logins;
 use super::user_rules::PASSWORD_CHARS_MAX;
+use crate::context::RestCall;
 
 /// Credentials of a login.
 #[derive(Clone, Debug, Body)]
@@ -85,22 +86,22 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn login(call: Call, login: Login) -> Result<TokenPairView, Refusal> {
     let (address, agent) = (call.caller.address(), &call.caller.agent);
-    let user = call.app.auth.login(&login.username, login.password.expose(), address, agent).await?;
+    let user = call.rest().auth.login(&login.username, login.password.expose(), address, agent).await?;
     let login = logins::begin(&call, &user).await;
-    let tokens = call.app.auth.tokens(&user, login.as_deref());
+    let tokens = call.rest().auth.tokens(&user, login.as_deref());
     Ok(TokenPairView { refresh: tokens.refresh, access: tokens.access })
 }
 
 async fn refresh(call: Call, body: TokenRefresh) -> Result<TokenPairView, Refusal> {
-    let (user, login) = call.app.auth.refresh(body.refresh.expose())?;
+    let (user, login) = call.rest().auth.refresh(body.refresh.expose())?;
     logins::continue_login(&call, &login).await;
-    let tokens = call.app.auth.tokens(&user, Some(&login));
+    let tokens = call.rest().auth.tokens(&user, Some(&login));
     Ok(TokenPairView { refresh: tokens.refresh, access: tokens.access })
 }
 
 async fn logout(call: Call, body: Logout) -> Result<LoggedOutView, Refusal> {
     let caller = call.user()?.id;
-    let sent = body.refresh.flatten().and_then(|it| call.app.auth.refresh(it.expose()).ok());
+    let sent = body.refresh.flatten().and_then(|it| call.rest().auth.refresh(it.expose()).ok());
     let sent = sent.filter(|(user, _)| user.id == caller).map(|(_, login)| login.key);
     let current = logins::current(&call).map(|it| it.key());
     let ended: Vec<Uuid> = sent.into_iter().chain(current).collect();

@@ -17,6 +17,7 @@ use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 use storage::Table;
 
+use crate::context::RestCall;
 use crate::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
 use crate::record::{Lookup, RecordCall, Render, find, set};
 
@@ -92,7 +93,7 @@ async fn list(
     call: Call,
     (filters, paging): (Filters, WholeOrPages),
 ) -> Result<Page<UserGroupView>, Refusal> {
-    let groups = call.app.models.user_groups.load();
+    let groups = call.rest().models.user_groups.load();
     let mut groups: Vec<_> =
         groups.iter().filter(|it| matches(filters.search.as_ref(), [&it.name])).collect();
     let ordering = filters.ordering.unwrap_or(Ordering::ascending(ByName::Id));
@@ -101,7 +102,7 @@ async fn list(
 }
 
 async fn retrieve(call: Call) -> Result<UserGroupView, Refusal> {
-    call.retrieve(&call.app.models.user_groups.load())
+    call.retrieve(&call.rest().models.user_groups.load())
 }
 
 async fn create(call: Call, new: NewUserGroup) -> Result<Created<UserGroupView>, Refusal> {
@@ -142,8 +143,8 @@ async fn permissions(
     let permissions: Vec<Permission> = match holder.user_id {
         Some(id) => {
             let user =
-                call.app.models.users.load().get(id.0).cloned().ok_or_else(Refusal::unknown::<User>)?;
-            let groups = call.app.models.user_groups.load();
+                call.rest().models.users.load().get(id.0).cloned().ok_or_else(Refusal::unknown::<User>)?;
+            let groups = call.rest().models.user_groups.load();
             permissions_of(&user, groups.iter().map(|it| &**it))
         }
         None => Permission::all().collect(),
@@ -169,7 +170,7 @@ pub(crate) struct AllUsers(Arc<Table<User>>);
 
 impl Lookup for AllUsers {
     fn load(call: &Call) -> Result<Self, Refusal> {
-        Ok(Self(call.app.models.users.load()))
+        Ok(Self(call.rest().models.users.load()))
     }
 }
 

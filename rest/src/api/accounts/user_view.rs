@@ -19,6 +19,7 @@ use storage::Table;
 use super::user_groups::PERMISSIONS_MAX;
 use super::user_rules::{CHARS_MAX, PASSWORD_CHARS_MAX};
 use super::{avatar, properties};
+use crate::context::RestCall;
 use crate::record::{Lookup, Render, view_from};
 
 /// Maximum number of concurrent streams that a user may be granted.
@@ -118,8 +119,8 @@ pub(crate) struct UserLookup {
 
 impl Lookup for UserLookup {
     fn load(call: &Call) -> Result<Self, Refusal> {
-        let groups = call.app.models.user_groups.load();
-        let settings = call.app.models.settings.load();
+        let groups = call.rest().models.user_groups.load();
+        let settings = call.rest().models.settings.load();
         let settings = DvrSettings::from_setting(settings.one_by("key", DVR_SETTINGS).map(|it| &it.value));
         Ok(Self { viewer: Arc::clone(call.identity()?), settings, groups, origin: call.origin() })
     }

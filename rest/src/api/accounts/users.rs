@@ -23,6 +23,7 @@ use super::user_rules::{check_email, check_name};
 use super::user_view::{NewUser, UserEdit, UserView};
 use super::{api_keys, avatar, logins, passwords, pictures, properties};
 use crate::choice::choice;
+use crate::context::RestCall;
 use crate::list::{Ordering, Page, Search, WholeOrPages, matches};
 use crate::record::{RecordCall, find, refuse_if, set, set_fields};
 
@@ -59,7 +60,7 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn list(call: Call, (filters, paging): (Filters, WholeOrPages)) -> Result<Page<UserView>, Refusal> {
-    let users = call.app.models.users.load();
+    let users = call.rest().models.users.load();
     let is_wanted = |user: &User| matches(filters.search.as_ref(), [&user.username]);
     let mut users: Vec<_> = users.iter().filter(|it| is_wanted(it)).collect();
     let ordering = filters.ordering.unwrap_or(Ordering::ascending(By::Id));
@@ -71,7 +72,7 @@ async fn list(call: Call, (filters, paging): (Filters, WholeOrPages)) -> Result<
 }
 
 async fn retrieve(call: Call) -> Result<UserView, Refusal> {
-    call.retrieve(&call.app.models.users.load())
+    call.retrieve(&call.rest().models.users.load())
 }
 
 async fn create(call: Call, new: NewUser) -> Result<Created<UserView>, Refusal> {
@@ -95,7 +96,7 @@ async fn create(call: Call, new: NewUser) -> Result<Created<UserView>, Refusal> 
 
 async fn update(call: Call, mut edit: UserEdit) -> Result<UserView, Refusal> {
     let id = call.id()?;
-    let known = call.app.models.users.load().get(id).cloned().ok_or_else(Refusal::unknown::<User>)?;
+    let known = call.rest().models.users.load().get(id).cloned().ok_or_else(Refusal::unknown::<User>)?;
     let key = api_keys::checked_key(&call, "api_key", edit.api_key.take().flatten().map(|it| it.0))?;
     let password = edit.password.take();
     if known.id == call.identity()?.id {
@@ -138,7 +139,7 @@ async fn delete(call: Call) -> Result<NoContent, Refusal> {
         Ok(())
     })
     .await?;
-    pictures::remove_unused(&call.app, id.0).await;
+    pictures::remove_unused(call.rest(), id.0).await;
     Ok(NoContent)
 }
 
@@ -165,7 +166,7 @@ pub(super) async fn new_password(
 
 /// Checks early that the name is free, to avoid an expensive hash; the write checks again.
 fn check_name_is_free(call: &Call, user: &User) -> Result<(), Refusal> {
-    let users = call.app.models.users.load();
+    let users = call.rest().models.users.load();
     match users.one_by("username", User::name_key(&user.username)) {
         Some(other) if other.id != user.id => Err(name_is_taken()),
         _ => Ok(()),

@@ -26,7 +26,7 @@ use warp::Reply as _;
 use warp::reply::Response as Reply;
 
 use crate::choice::{Named, choice};
-use crate::nodes::Nodes;
+use crate::context::RestCall;
 
 /// A back-up in the data folder.
 #[derive(Clone, Debug, Serialize, View)]
@@ -192,14 +192,14 @@ async fn list(call: Call) -> Result<Vec<BackupView>, Refusal> {
 }
 
 async fn create(call: Call, new: NewBackup) -> Result<Accepted<BackupTaskView>, Refusal> {
-    let task = call.app.backups.create(new.passphrase.flatten()).map_err(refused)?;
+    let task = call.rest().operation.backups.create(new.passphrase.flatten()).map_err(refused)?;
     Ok(started(&call, &task, "Backup started"))
 }
 
 async fn status(call: Call, query: TokenQuery) -> Result<BackupStatusView, Refusal> {
-    let task = call.app.backups.task(call.text("task")?);
+    let task = call.rest().operation.backups.task(call.text("task")?);
     let is_permitted =
-        |token: &str| task.as_ref().is_some_and(|it| call.app.backups.is_task_token(it, token));
+        |token: &str| task.as_ref().is_some_and(|it| call.rest().operation.backups.is_task_token(it, token));
     authorize(&call, query.token.as_deref(), "Invalid task token", is_permitted)?;
     let task = task.ok_or_else(|| Refusal::not_found("Task not found"))?;
     Ok(progress(task.state()))
@@ -217,13 +217,13 @@ async fn restore(call: Call, secret: RestoreSecret) -> Result<Accepted<BackupTas
     let name = call.text("name")?.to_owned();
     let wanted = name.clone();
     let unlocked = blocking(&call, move |backups| unlock(backups, &wanted, secret)).await??;
-    if call.app.nodes().node().is_some() {
+    if call.rest().nodes.node().is_some() {
         return Err(Refusal::bad_request(
             "This gateway is a node of a cluster, whose nodes share one configuration. Stop it, run `headwater restore` and \
              `headwater cluster reseed` on this machine, and start it.",
         ));
     }
-    let task = call.app.backups.restore(name, unlocked).map_err(refused)?;
+    let task = call.rest().operation.backups.restore(name, unlocked).map_err(refused)?;
     Ok(started(&call, &task, "Restore started"))
 }
 
@@ -240,12 +240,12 @@ async fn download_token(call: Call) -> Result<DownloadTokenView, Refusal> {
     let name = call.text("name")?.to_owned();
     let wanted = name.clone();
     blocking(&call, move |backups| backups.file(&wanted)).await?.ok_or_else(no_backup)?;
-    Ok(DownloadTokenView { token: call.app.backups.download_token(&name) })
+    Ok(DownloadTokenView { token: call.rest().operation.backups.download_token(&name) })
 }
 
 async fn download(call: Call, query: TokenQuery) -> Result<Content<Gzip>, Refusal> {
     let name = call.text("name")?.to_owned();
-    let is_permitted = |token: &str| call.app.backups.is_download_token(&name, token);
+    let is_permitted = |token: &str| call.rest().operation.backups.is_download_token(&name, token);
     authorize(&call, query.token.as_deref(), "Invalid download token", is_permitted)?;
     let wanted = name.clone();
     let file = blocking(&call, move |backups| backups.file(&wanted)).await?.ok_or_else(no_backup)?;
@@ -290,7 +290,7 @@ async fn blocking<T: Send + 'static>(
     call: &Call,
     work: impl FnOnce(&Backups) -> T + Send + 'static,
 ) -> Result<T, Refusal> {
-    let backups = call.app.backups.clone();
+    let backups = call.rest().operation.backups.clone();
     run_blocking("work with back-ups", move || work(&backups)).await
 }
 
@@ -342,7 +342,7 @@ fn no_backup() -> Refusal {
 }
 
 fn started(call: &Call, task: &Task, detail: &'static str) -> Accepted<BackupTaskView> {
-    let task_token = call.app.backups.task_token(task);
+    let task_token = call.rest().operation.backups.task_token(task);
     Accepted(BackupTaskView { detail, task_id: task.id.to_string(), task_token })
 }
 

@@ -15,6 +15,7 @@ use server::reply::Refusal;
 
 use crate::api::core::change_setting;
 use crate::choice::{Named, choice};
+use crate::context::RestCall;
 
 /// When back-ups are made, and how many are kept. Scheduled back-ups have no passphrase.
 #[derive(Clone, Debug, Serialize, View)]
@@ -56,16 +57,16 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn retrieve(call: Call) -> Result<BackupScheduleView, Refusal> {
-    let settings = call.app.models.settings.load();
+    let settings = call.rest().models.settings.load();
     let value = settings.one_by("key", BACKUP_SETTINGS).map(|it| &it.value);
     Ok(view(BackupSchedule::from_setting(value)))
 }
 
 async fn update(call: Call, edit: BackupScheduleEdit) -> Result<BackupScheduleView, Refusal> {
     let sent = members(edit);
-    let app = Arc::clone(&call.app);
+    let context = Arc::clone(call.rest());
     call.write(move |write| {
-        change_setting(write, &app, None, BACKUP_SETTINGS, |mut value| {
+        change_setting(write, &context, None, BACKUP_SETTINGS, |mut value| {
             value.extend(sent);
             value
         })

@@ -10,7 +10,6 @@ use media::find_program;
 use node::uploads::share_upload;
 use resource_derive::View;
 use route_frame::access::ADMIN;
-use route_frame::app::App;
 use route_frame::blocking::run_blocking;
 use route_frame::call::Call;
 use route_frame::route::Route;
@@ -22,7 +21,7 @@ use services::files::{COMSKIP_CONFIG, Folder};
 
 use super::recordings::dvr_settings;
 use crate::api::core::change_setting;
-use crate::nodes::Nodes;
+use crate::context::{RestCall, RestContext};
 
 /// How commercials are found in recordings.
 #[derive(Clone, Debug, Serialize, View)]
@@ -79,9 +78,9 @@ async fn put(call: Call, edit: ComskipConfigEdit) -> Result<ComskipConfigView, R
         save(&call, config).await?;
     }
     if let Some(enabled) = edit.enabled {
-        let app = Arc::clone(&call.app);
+        let context = Arc::clone(call.rest());
         call.write(move |write| {
-            change_setting(write, &app, None, DVR_SETTINGS, |mut value| {
+            change_setting(write, &context, None, DVR_SETTINGS, |mut value| {
                 value.insert("comskip_enabled".to_owned(), json!(enabled));
                 value
             })
@@ -105,22 +104,22 @@ fn checked(field: &'static str, text: &str) -> Result<ComskipConfig, Refusal> {
 }
 
 async fn save(call: &Call, config: ComskipConfig) -> Result<(), Refusal> {
-    let app = Arc::clone(&call.app);
+    let context = Arc::clone(call.rest());
     let saved = run_blocking("save the configuration of comskip", move || {
-        app.files.save(Folder::Comskip, COMSKIP_CONFIG, config.text().as_bytes())
+        context.files.save(Folder::Comskip, COMSKIP_CONFIG, config.text().as_bytes())
     });
     saved
         .await?
         .map_err(|error| Refusal::unavailable(format!("The configuration cannot be saved: {error}.")))?;
-    share_upload(call.app.nodes(), Folder::Comskip, COMSKIP_CONFIG).await
+    share_upload(&call.rest().nodes, Folder::Comskip, COMSKIP_CONFIG).await
 }
 
 async fn view(call: &Call) -> Result<ComskipConfigView, Refusal> {
     let enabled = dvr_settings(call).comskip_enabled;
-    let app = Arc::clone(&call.app);
+    let context = Arc::clone(call.rest());
     let read = run_blocking("read the configuration of comskip", move || {
-        let available = find_program(&app.config.programs.comskip).is_some();
-        Ok::<_, io::Error>((stored(&app)?, available))
+        let available = find_program(&context.config.programs.comskip).is_some();
+        Ok::<_, io::Error>((stored(&context)?, available))
     });
     let (stored, available) = read
         .await?
@@ -131,8 +130,8 @@ async fn view(call: &Call) -> Result<ComskipConfigView, Refusal> {
 }
 
 /// Returns the stored configuration. Blocks.
-fn stored(app: &App) -> io::Result<Option<String>> {
-    let file = match File::open(app.files.path(Folder::Comskip, COMSKIP_CONFIG)?) {
+fn stored(context: &RestContext) -> io::Result<Option<String>> {
+    let file = match File::open(context.files.path(Folder::Comskip, COMSKIP_CONFIG)?) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),

@@ -12,6 +12,7 @@ use serde::Serialize;
 use server::reply::Refusal;
 
 use super::groups::{has_channels, links};
+use crate::context::RestCall;
 
 /// Result of a cleanup.
 #[derive(Clone, Debug, Serialize, View)]
@@ -32,7 +33,7 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn clean_up(call: Call) -> Result<GroupCleanupView, Refusal> {
-    let streams = call.app.models.streams.load().groups(None);
+    let streams = call.rest().models.streams.load().groups(None);
     let of_streams: HashSet<String> = streams.into_iter().map(|it| it.0).collect();
     let deleted_groups = call.write(move |write| {
         let mut names = Vec::new();

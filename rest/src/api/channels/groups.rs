@@ -17,6 +17,7 @@ use serde::Serialize;
 use server::reply::Refusal;
 use storage::{Table, Write};
 
+use crate::context::RestCall;
 use crate::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
 use crate::record::{Lookup, RecordCall, Render, find, refuse_if};
 
@@ -68,7 +69,7 @@ async fn list(
     call: Call,
     (filters, paging): (Filters, WholeOrPages),
 ) -> Result<Page<ChannelGroupView>, Refusal> {
-    let groups = call.app.models.groups.load();
+    let groups = call.rest().models.groups.load();
     let searches = [&filters.search, &filters.name];
     let contents = Contents::load(&call)?;
     let is_wanted = |group: &Group| {
@@ -81,7 +82,7 @@ async fn list(
 }
 
 async fn retrieve(call: Call) -> Result<ChannelGroupView, Refusal> {
-    let group = call.app.models.groups.load().get(call.id()?).cloned();
+    let group = call.rest().models.groups.load().get(call.id()?).cloned();
     let contents = Contents::load(&call)?;
     let group = group.filter(|it| contents.shows(it)).ok_or_else(Refusal::unknown::<Group>)?;
     Ok(group.view(&contents))
@@ -151,13 +152,13 @@ impl Lookup for Contents {
     fn load(call: &Call) -> Result<Self, Refusal> {
         let level = call.identity()?.effective_level();
         let mut accounts = HashMap::<_, HashSet<_>>::new();
-        let streams = call.app.models.streams.load();
+        let streams = call.rest().models.streams.load();
         for account in streams.accounts().into_iter().filter(|_| level > UserLevel::Streamer) {
             for (name, _) in streams.groups(Some(&HashSet::from([account]))) {
                 accounts.entry(name).or_default().insert(account);
             }
         }
-        let (channels, is_listed) = (call.app.models.channels.load(), call.listed());
+        let (channels, is_listed) = (call.rest().models.channels.load(), call.listed());
         let mut visible = HashMap::new();
         for group in channels.iter().filter(|it| is_listed(it)).filter_map(|it| it.group) {
             *visible.entry(group).or_default() += 1;

@@ -10,6 +10,7 @@ use route_frame::value::Time;
 use serde::Serialize;
 use server::reply::Refusal;
 
+use crate::context::RestCall;
 use crate::list::{Page, Search, WholeOrPages, matches};
 use crate::record::{RecordCall, Render};
 
@@ -76,7 +77,7 @@ async fn list(
     call: Call,
     (filters, paging): (Filters, WholeOrPages),
 ) -> Result<Page<GuideAliasView>, Refusal> {
-    let aliases = call.app.models.guide_aliases.load();
+    let aliases = call.rest().models.guide_aliases.load();
     let is_wanted = |it: &GuideAlias| {
         matches(filters.search.as_ref(), [&it.channel_name, &it.key])
             && filters.epg_source.is_none_or(|source| it.source == source)
@@ -86,7 +87,7 @@ async fn list(
 }
 
 async fn retrieve(call: Call) -> Result<GuideAliasView, Refusal> {
-    let alias = call.app.models.guide_aliases.load().get(call.id()?).cloned();
+    let alias = call.rest().models.guide_aliases.load().get(call.id()?).cloned();
     call.render(&*alias.ok_or_else(Refusal::unknown::<GuideAlias>)?)
 }
 

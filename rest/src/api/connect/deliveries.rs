@@ -23,6 +23,7 @@ use uuid::Uuid;
 use super::logs::{CauseName, PluginFilter, blocking, object_of};
 use super::view::EventName;
 use crate::choice::{Choice, Named, choice};
+use crate::context::RestCall;
 use crate::list::{Page, Paging};
 
 const LIST: &str = "/api/connect/deliveries/";
@@ -160,20 +161,20 @@ async fn list(
     (filters, paging): (DeliveryFilters, Pages),
 ) -> Result<Page<ConnectDeliveryView>, Refusal> {
     let (offset, limit) = paging.window();
-    let (integrations, plugins) = (call.app.models.integrations.load(), call.app.models.plugins.load());
-    let (queue, filter) = (call.app.integrations.clone(), filters.filter(&plugins)?);
+    let (integrations, plugins) = (call.rest().models.integrations.load(), call.rest().models.plugins.load());
+    let (queue, filter) = (call.rest().operation.integrations.clone(), filters.filter(&plugins)?);
     let found = blocking(move || queue.deliveries(&filter, offset, limit)).await?;
     let views = found.items.into_iter().map(|it| view(it, &integrations, &plugins)).collect();
     paging.envelope(&call, found.n_all, views)
 }
 
 async fn replay(call: Call, selection: DeadLetterSelection) -> Result<DeadLetterCountView, Refusal> {
-    let filter = selection.filter(&call.app.models.plugins.load())?;
+    let filter = selection.filter(&call.rest().models.plugins.load())?;
     change(&call, filter, DeadLetters::replay).await
 }
 
 async fn delete(call: Call, selection: DeadLetterSelection) -> Result<DeadLetterCountView, Refusal> {
-    let filter = selection.filter(&call.app.models.plugins.load())?;
+    let filter = selection.filter(&call.rest().models.plugins.load())?;
     change(&call, filter, DeadLetters::delete).await
 }
 
@@ -199,7 +200,7 @@ async fn change(
     filter: DeliveryFilter,
     change: fn(DeadLetters, &mut Write<'_>) -> storage::Result<usize>,
 ) -> Result<DeadLetterCountView, Refusal> {
-    let (mut count, queue) = (0, call.app.integrations.clone());
+    let (mut count, queue) = (0, call.rest().operation.integrations.clone());
     for letters in run_blocking("select dead letters", move || queue.dead_letters(&filter)).await? {
         count += call.write(move |write| Ok(change(letters, write)?)).await?;
     }

@@ -27,6 +27,7 @@ use storage::records::remove_integration;
 use super::edit::{FieldNames, IntegrationChange, blank_webhook};
 use super::view::{IntegrationEdit, IntegrationView, NewIntegration, TargetType};
 use crate::choice::Named;
+use crate::context::RestCall;
 use crate::list::{ArrayOrPage, Search, WholeOrPages, matches};
 use crate::record::{Lookup, RecordCall, Render, find};
 
@@ -95,7 +96,7 @@ async fn list(
     call: Call,
     (filters, paging): (Filters, WholeOrPages),
 ) -> Result<ArrayOrPage<IntegrationView>, Refusal> {
-    let integrations = call.app.models.integrations.load();
+    let integrations = call.rest().models.integrations.load();
     let is_of_type = |it: &Integration| {
         filters.r#type.is_none_or(|wanted| wanted.0 == TargetType::from_target(&it.target))
     };
@@ -109,7 +110,7 @@ async fn list(
 }
 
 async fn retrieve(call: Call) -> Result<IntegrationView, Refusal> {
-    call.retrieve(&call.app.models.integrations.load())
+    call.retrieve(&call.rest().models.integrations.load())
 }
 
 async fn create(call: Call, new: NewIntegration) -> Result<Created<IntegrationView>, Refusal> {
@@ -131,7 +132,7 @@ async fn create(call: Call, new: NewIntegration) -> Result<Created<IntegrationVi
 }
 
 async fn update(call: Call, edit: IntegrationEdit) -> Result<IntegrationView, Refusal> {
-    let before = call.app.models.integrations.load();
+    let before = call.rest().models.integrations.load();
     let before = before.get(call.id()?).ok_or_else(Refusal::unknown::<Integration>)?;
     let mut after = (**before).clone();
     let change = IntegrationChange::new(edit.clone(), Some(before))?;
@@ -157,9 +158,9 @@ async fn check_target(
         return Ok(());
     }
     let checked = match &after.target {
-        Target::Webhook(webhook) => call.app.integrations.check_webhook(webhook),
+        Target::Webhook(webhook) => call.rest().operation.integrations.check_webhook(webhook),
         Target::Script(script) => {
-            let (integrations, script) = (call.app.integrations.clone(), script.clone());
+            let (integrations, script) = (call.rest().operation.integrations.clone(), script.clone());
             run_blocking("check a script", move || integrations.check_script(&script)).await?
         }
         Target::Plugin(action) => check_action(call, action).await?,
@@ -173,11 +174,11 @@ async fn check_action(
     action: &PluginAction,
 ) -> Result<Result<(), WrongIntegrationField>, Refusal> {
     let PluginAction { key, action } = action;
-    let record = call.app.models.plugins.load().one_by("key", key).cloned();
-    let (app, found) = (Arc::clone(&call.app), record.clone());
+    let record = call.rest().models.plugins.load().one_by("key", key).cloned();
+    let (context, found) = (Arc::clone(call.rest()), record.clone());
     let plugin = run_blocking("read a plugin", move || {
         let key = found?.key.clone();
-        app.plugins.read(&key, record)
+        context.plugins.installed.read(&key, record)
     });
     let plugin = plugin.await?;
     let [key, action_id] = [key, action].map(|it| it.chars().take(64).collect::<String>());

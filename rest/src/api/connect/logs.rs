@@ -19,6 +19,7 @@ use uuid::Uuid;
 
 use super::view::{EventName, TargetType};
 use crate::choice::{Choice, Named, choice};
+use crate::context::RestCall;
 use crate::list::{Page, Paging};
 
 choice!(
@@ -183,7 +184,7 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn list(call: Call, (filters, paging): (Filters, Pages)) -> Result<Page<DeliveryLogView>, Refusal> {
-    let (integrations, plugins) = (call.app.models.integrations.load(), call.app.models.plugins.load());
+    let (integrations, plugins) = (call.rest().models.integrations.load(), call.rest().models.plugins.load());
     let filter = LogFilter {
         to: PluginFilter { integration: filters.integration, plugin: filters.plugin }.recipient(&plugins)?,
         to_one_of: filters.r#type.map(|wanted| {
@@ -201,7 +202,7 @@ async fn list(call: Call, (filters, paging): (Filters, Pages)) -> Result<Page<De
         before: filters.before.map(|it| it.0),
     };
     let (offset, limit) = paging.window();
-    let log = call.app.integrations.clone();
+    let log = call.rest().operation.integrations.clone();
     let found = blocking(move || log.log(&filter, offset, limit)).await?;
     let views = found.items.into_iter().map(|it| view(it, &integrations, &plugins)).collect();
     paging.envelope(&call, found.n_all, views)

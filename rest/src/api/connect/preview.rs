@@ -17,6 +17,7 @@ use super::edit::{blank_webhook, options_of};
 use super::integrations::blank_integration;
 use super::view::EventName;
 use crate::choice::{Choice, Named};
+use crate::context::RestCall;
 
 /// A template to try with the sample of an event.
 #[derive(Debug, Body)]
@@ -126,7 +127,7 @@ async fn preview(call: Call, trial: TemplateTrial) -> Result<TemplatePreviewView
     let event = trial.event.0.name();
     let mut integration = match trial.integration.flatten() {
         Some(id) => {
-            let integrations = call.app.models.integrations.load();
+            let integrations = call.rest().models.integrations.load();
             let known = integrations.get(id.0).ok_or_else(|| Refusal::no_such("integration", id))?;
             (**known).clone()
         }

@@ -19,6 +19,7 @@ use super::view::{
     EventName, EventSubscriptionEdit, EventSubscriptionView, NewEventSubscription, subscription_view,
 };
 use crate::choice::{Choice, Named};
+use crate::context::RestCall;
 use crate::list::{ArrayOrPage, WholeOrPages};
 use crate::record::{find, set, set_text};
 
@@ -71,7 +72,7 @@ async fn list(
     call: Call,
     (filters, paging): (Filters, WholeOrPages),
 ) -> Result<ArrayOrPage<EventSubscriptionView>, Refusal> {
-    let integrations = call.app.models.integrations.load();
+    let integrations = call.rest().models.integrations.load();
     let wanted = integrations.iter().filter(|it| filters.integration.is_none_or(|wanted| wanted == it.id));
     let mut found: Vec<_> = wanted.flat_map(|it| views(it)).collect();
     if let Some(Named(event)) = filters.event {
@@ -85,7 +86,7 @@ fn views(integration: &Integration) -> Vec<EventSubscriptionView> {
 }
 
 async fn list_of(call: Call) -> Result<Vec<EventSubscriptionView>, Refusal> {
-    let integrations = call.app.models.integrations.load();
+    let integrations = call.rest().models.integrations.load();
     let integration = integrations.get(call.id()?).ok_or_else(Refusal::unknown::<Integration>)?;
     Ok(views(integration))
 }
@@ -186,7 +187,7 @@ fn check(integration: &Integration) -> Result<(), FieldErrors> {
 
 /// Returns the integration of the subscription whose id is in the path.
 fn integration_of(call: &Call) -> Result<Arc<Integration>, Refusal> {
-    let (integrations, id) = (call.app.models.integrations.load(), call.id()?);
+    let (integrations, id) = (call.rest().models.integrations.load(), call.id()?);
     let found = integrations.iter().find(|it| it.subscriptions.iter().any(|it| it.id == id));
     found.cloned().ok_or_else(Refusal::unknown::<Subscription>)
 }

@@ -15,6 +15,7 @@ use server::reply::Refusal;
 use super::logs::{DeliveryLogView, view};
 use super::view::TargetType;
 use crate::choice::Named;
+use crate::context::RestCall;
 
 /// The results of a test.
 #[derive(Clone, Debug, Serialize, View)]
@@ -46,9 +47,9 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn test(call: Call) -> Result<IntegrationTestView, Refusal> {
-    let (integrations, plugins) = (call.app.models.integrations.load(), call.app.models.plugins.load());
+    let (integrations, plugins) = (call.rest().models.integrations.load(), call.rest().models.plugins.load());
     let integration = integrations.get(call.id()?).ok_or_else(Refusal::unknown::<Integration>)?;
-    let results = match call.app.integrations.test(IntegrationId(call.id()?)).await {
+    let results = match call.rest().operation.integrations.test(IntegrationId(call.id()?)).await {
         Ok(results) => results,
         Err(IntegrationError::NotFound) => return Err(Refusal::unknown::<Integration>()),
         Err(IntegrationError::NoEvents) => {

@@ -14,6 +14,7 @@ use server::reply::Refusal;
 use storage::Table;
 
 use crate::choice::{Choice, Named, choice};
+use crate::context::RestCall;
 use crate::record::{Lookup, Render};
 
 choice!(
@@ -205,8 +206,8 @@ pub(crate) struct IntegrationLookup {
 impl Lookup for IntegrationLookup {
     fn load(call: &Call) -> Result<Self, Refusal> {
         Ok(Self {
-            states: call.app.models.integration_states.load(),
-            statuses: call.app.integrations.statuses(),
+            states: call.rest().models.integration_states.load(),
+            statuses: call.rest().operation.integrations.statuses(),
             now: now_ms(),
         })
     }

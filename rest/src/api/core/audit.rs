@@ -11,6 +11,7 @@ use route_frame::value::Time;
 use serde::Serialize;
 use server::reply::Refusal;
 
+use crate::context::RestCall;
 use crate::list::{Page, Paging};
 
 /// A change by an admin. The newest 10,000 are kept.
@@ -56,7 +57,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn list(call: Call, paging: Pages) -> Result<Page<AuditEntryView>, Refusal> {
     let (offset, limit) = paging.window();
-    let store = call.app.models.store.clone();
+    let store = call.rest().models.store.clone();
     let read = run_blocking("read the audit trail", move || {
         let entries = store.collection::<AuditEntry>();
         let ids = entries.ids();

@@ -12,6 +12,7 @@ use services::disk_space::DiskSpace;
 
 use crate::api::proxy::visible_targets;
 use crate::choice::{Named, choice};
+use crate::context::RestCall;
 use crate::gateway_conditions::{Condition, ConditionKind, Severity, conditions};
 
 /// State of the gateway. Users who are not admins get the state and the counts only.
@@ -148,15 +149,15 @@ struct SeenCounts {
 
 impl SeenCounts {
     async fn count(call: &Call, is_admin: bool) -> Self {
-        let channels = call.app.models.channels.load();
+        let channels = call.rest().models.channels.load();
         if is_admin {
-            let live = call.app.counts();
+            let live = call.rest().counts();
             return Self { channels: channels.len(), live_channels: live.channels, viewers: live.clients };
         }
         let (is_listed, is_visible) = (call.listed(), visible_targets(call));
         let channels = channels.iter().filter(|it| is_listed(it)).count();
         // Without an answer in time, none of them counts: the state of the gateway is answered in any case.
-        let all = call.app.switchboard.overview().await.unwrap_or_default();
+        let all = call.rest().live.switchboard.overview().await.unwrap_or_default();
         let live: Vec<_> = all.iter().filter(|it| is_visible(it.target)).collect();
         let clients = live.iter().filter_map(|it| it.status.as_ref()).map(|it| it.clients.len());
         Self { channels, live_channels: live.len(), viewers: clients.sum() }
@@ -164,8 +165,8 @@ impl SeenCounts {
 }
 
 fn view(call: &Call, is_admin: bool, seen: SeenCounts) -> HealthView {
-    let (app, models) = (&call.app, &call.app.models);
-    let found = conditions(app);
+    let (context, models) = (call.rest(), &call.rest().models);
+    let found = conditions(context);
     let status = match found.iter().map(|it| it.severity).max() {
         None => HealthStatus::Ok,
         Some(Severity::Warning) => HealthStatus::Warning,
@@ -190,7 +191,7 @@ fn view(call: &Call, is_admin: bool, seen: SeenCounts) -> HealthView {
             is_writable: models.store.stop_reason().borrow().is_none(),
         }
     });
-    let disk = DiskSpace::read(&app.config.data_dir).filter(|_| is_admin);
+    let disk = DiskSpace::read(&context.config.data_dir).filter(|_| is_admin);
     HealthView {
         status: Named(status),
         version: env!("CARGO_PKG_VERSION"),

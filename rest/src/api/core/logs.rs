@@ -11,6 +11,7 @@ use services::recent_log::{LINES_MAX, LogLine};
 use tracing::Level;
 
 use crate::choice::{Named, choice};
+use crate::context::RestCall;
 use crate::list::Search;
 
 /// Selects lines of the log.
@@ -85,7 +86,7 @@ async fn list(call: Call, query: LogQuery) -> Result<LogView, Refusal> {
             && query.search.as_ref().is_none_or(|it| it.matches(&line.text))
             && query.after.is_none_or(|it| line.id > it)
     };
-    let log = call.app.recent_log.get();
+    let log = call.rest().operation.recent_log.get();
     let lines = log.map(|it| it.newest(query.limit.unwrap_or(LIMIT), is_wanted)).unwrap_or_default();
     let lines: Vec<_> = lines.iter().map(|it| view(it)).collect();
     Ok(LogView { count: lines.len(), lines })

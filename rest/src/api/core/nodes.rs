@@ -19,7 +19,7 @@ use serde::Serialize;
 use server::reply::Refusal;
 
 use crate::choice::{Named, choice};
-use crate::nodes::Nodes;
+use crate::context::RestCall;
 
 /// The cluster, as the answering node sees it.
 #[derive(Clone, Debug, Default, Serialize, View)]
@@ -211,7 +211,7 @@ async fn create(call: Call, body: NewNode) -> Result<Created<NodeTokenView>, Ref
         NodeRole::Full => token::NodeRole::Full,
         NodeRole::Edge => token::NodeRole::Edge,
     };
-    let (store, now) = (call.app.models.store.clone(), now_ms());
+    let (store, now) = (call.rest().models.store.clone(), now_ms());
     let token = run_blocking("create a token for a node", move || create_token(&store, role, now)).await?;
     let token = token.map_err(refusal)?;
     let (role, expires_at) = (Named(shown), Time(now + TOKEN_MS));
@@ -221,7 +221,7 @@ async fn create(call: Call, body: NewNode) -> Result<Created<NodeTokenView>, Ref
 /// Answered by the node that writes, as all changes are.
 async fn remove(call: Call) -> Result<NoContent, Refusal> {
     let name = call.text("name")?;
-    let (Some(cluster), Some(node)) = (call.app.nodes().cluster.get(), call.app.nodes().node()) else {
+    let (Some(cluster), Some(node)) = (call.rest().nodes.cluster.get(), call.rest().nodes.node()) else {
         return Err(refusal(NodeError::NoCluster));
     };
     let view = cluster.view();
@@ -230,7 +230,7 @@ async fn remove(call: Call) -> Result<NoContent, Refusal> {
     let Some(number) = found.or(versions::number_in(name)) else {
         return Err(Refusal::not_found("The cluster has no node with this name that has joined."));
     };
-    let (trust, store) = (node.trust.clone(), call.app.models.store.clone());
+    let (trust, store) = (node.trust.clone(), call.rest().models.store.clone());
     let removed =
         run_blocking("remove a node", move || remove_node(&store, trust.file(), NodeId(number), now_ms()));
     removed.await?.map(|()| NoContent).map_err(refusal)
@@ -249,7 +249,7 @@ fn refusal(error: NodeError) -> Refusal {
 }
 
 async fn finalize(call: Call, order: FinalizeOrder) -> Result<FinalizedView, Refusal> {
-    let Some(cluster) = call.app.nodes().cluster.get().filter(|_| call.app.nodes().node().is_some()) else {
+    let Some(cluster) = call.rest().nodes.cluster.get().filter(|_| call.rest().nodes.node().is_some()) else {
         return Err(Refusal::not_found("This gateway is not a node of a cluster."));
     };
     let members = versions::members(&cluster.view());
@@ -273,7 +273,7 @@ async fn end_drain(call: Call) -> Result<NoContent, Refusal> {
 }
 
 async fn set_drain(call: Call, is_draining: bool) -> Result<NoContent, Refusal> {
-    let (Some(cluster), Some(node)) = (call.app.nodes().cluster.get(), call.app.nodes().node()) else {
+    let (Some(cluster), Some(node)) = (call.rest().nodes.cluster.get(), call.rest().nodes.node()) else {
         return Err(Refusal::not_found("This gateway is not a node of a cluster."));
     };
     let set = node.set_drain(&cluster.view(), call.text("name")?, is_draining).await;
@@ -296,13 +296,13 @@ fn shown(node: &NodeView) -> ShownState {
 }
 
 async fn list(call: Call) -> Result<ClusterNodesView, Refusal> {
-    let Some(cluster) = call.app.nodes().cluster.get() else { return Ok(ClusterNodesView::default()) };
+    let Some(cluster) = call.rest().nodes.cluster.get() else { return Ok(ClusterNodesView::default()) };
     let mut view = ClusterView::clone(&cluster.view());
-    let configuration = call.app.nodes().node().map(|it| it.configuration.view()).unwrap_or_default();
+    let configuration = call.rest().nodes.node().map(|it| it.configuration.view()).unwrap_or_default();
     let written = written_version(view.nodes.iter().map(|it| &it.info));
-    view.nodes.retain(|it| !call.app.nodes().node().is_some_and(|own| own.has_removed(it)));
+    view.nodes.retain(|it| !call.rest().nodes.node().is_some_and(|own| own.has_removed(it)));
     let finalizable =
-        call.app.nodes().node().and_then(|it| versions::finalizable(&view, &it.trust.valid_nodes()));
+        call.rest().nodes.node().and_then(|it| versions::finalizable(&view, &it.trust.valid_nodes()));
     let nodes: Vec<_> = view.nodes.iter().map(|it| node(it, &configuration, written)).collect();
     Ok(ClusterNodesView {
         is_enabled: true,

@@ -17,6 +17,7 @@ use server::reply::Refusal;
 use storage::Write;
 
 use crate::choice::{Named, choice};
+use crate::context::RestCall;
 use crate::list::{Page, WholeOrPages};
 use crate::record::{IsAdmin, RecordCall, Render, refuse_if, set, set_fields, view_from};
 
@@ -90,12 +91,12 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn list(call: Call, paging: WholeOrPages) -> Result<Page<OutputProfileView>, Refusal> {
-    let profiles = call.app.models.output_profiles.load();
+    let profiles = call.rest().models.output_profiles.load();
     paging.render(&call, &profiles.iter().collect::<Vec<_>>())
 }
 
 async fn retrieve(call: Call) -> Result<OutputProfileView, Refusal> {
-    call.retrieve(&call.app.models.output_profiles.load())
+    call.retrieve(&call.rest().models.output_profiles.load())
 }
 
 async fn create(call: Call, new: NewOutputProfile) -> Result<Created<OutputProfileView>, Refusal> {

@@ -25,7 +25,6 @@ use domain::user_limits::UserLimits;
 use http::Method;
 use resource_derive::View;
 use route_frame::access::{ADMIN, STANDARD};
-use route_frame::app::App;
 use route_frame::call::Call;
 use route_frame::route::Route;
 use serde::Serialize;
@@ -35,6 +34,7 @@ use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 use storage::{Models, Write};
 
+use crate::context::{RestCall, RestContext};
 use crate::list::{Page, WholeOrPages};
 
 /// A group of settings under one key.
@@ -74,12 +74,12 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn list(call: Call, paging: WholeOrPages) -> Result<Page<CoreSettingsView>, Refusal> {
     let ids: Vec<u32> = (1..).take(SETTING_KEYS.len()).collect();
-    let rows: Vec<_> = ids.into_iter().filter_map(|id| view(&call.app, id)).collect();
+    let rows: Vec<_> = ids.into_iter().filter_map(|id| view(call.rest(), id)).collect();
     paging.render_with(&call, &rows, CoreSettingsView::clone)
 }
 
 async fn retrieve(call: Call) -> Result<CoreSettingsView, Refusal> {
-    view(&call.app, call.id()?).ok_or_else(Refusal::unknown::<CoreSetting>)
+    view(call.rest(), call.id()?).ok_or_else(Refusal::unknown::<CoreSetting>)
 }
 
 async fn replace(call: Call, edit: CoreSettingsEdit) -> Result<CoreSettingsView, Refusal> {
@@ -94,22 +94,22 @@ async fn write(call: Call, edit: CoreSettingsEdit, method: &Method) -> Result<Co
     let id = call.id()?;
     let (key, _) = key_of(id).ok_or_else(Refusal::unknown::<CoreSetting>)?;
     let is_partial = method == Method::PATCH;
-    let (app, caller) = (Arc::clone(&call.app), call.caller.clone());
+    let (context, caller) = (Arc::clone(call.rest()), call.caller.clone());
     call.write(move |write| {
-        change_setting(write, &app, Some(&caller), key, |before| {
+        change_setting(write, &context, Some(&caller), key, |before| {
             let mut value = if is_partial { before } else { Map::new() };
             value.extend(edit.value.into_iter().flatten());
             value
         })
     })
     .await?;
-    view(&call.app, id).ok_or_else(Refusal::unknown::<CoreSetting>)
+    view(call.rest(), id).ok_or_else(Refusal::unknown::<CoreSetting>)
 }
 
 /// Changes and checks the settings of a key. With a caller, refuses networks that would shut the caller out.
 pub(in crate::api) fn change_setting(
     write: &mut Write<'_>,
-    app: &App,
+    context: &RestContext,
     caller: Option<&Caller>,
     key: &'static str,
     change: impl FnOnce(Map<String, Value>) -> Map<String, Value>,
@@ -120,9 +120,9 @@ pub(in crate::api) fn change_setting(
         None => (write.next_id::<CoreSetting>()?, Map::new()),
     };
     let value = Value::from(change(before));
-    check(write, app, key, &value)?;
+    check(write, context, key, &value)?;
     if let Some(caller) = caller.filter(|_| key == NETWORK_ACCESS) {
-        let (rules, _) = NetworkRules::new(&app.config, Some(&value));
+        let (rules, _) = NetworkRules::new(&context.config, Some(&value));
         if !caller.is_in(rules.connect(NetworkClass::Ui)) {
             let address = caller.address();
             return Err(Refusal::field(
@@ -136,12 +136,12 @@ pub(in crate::api) fn change_setting(
     Ok(())
 }
 
-fn check(write: &Write<'_>, app: &App, key: &str, value: &Value) -> Result<(), Refusal> {
+fn check(write: &Write<'_>, context: &RestContext, key: &str, value: &Value) -> Result<(), Refusal> {
     let profiles: Vec<StreamProfile> = write.all()?;
     let agents: Vec<UserAgent> = write.all()?;
     let outputs: Vec<OutputProfile> = write.all()?;
     let known = SettingChecks {
-        base: &app.config.engine,
+        base: &context.config.engine,
         has_stream_profile: &|id| profiles.iter().any(|it| it.id == id),
         has_user_agent: &|id| agents.iter().any(|it| it.id == id),
         has_output_profile: &|id| outputs.iter().any(|it| it.id == id),
@@ -150,7 +150,7 @@ fn check(write: &Write<'_>, app: &App, key: &str, value: &Value) -> Result<(), R
         public_url_error: &|url| url.parse::<PublicUrl>().err().map(|it| it.to_string()),
         cron_error: &|expression| check_cron(expression).err(),
         network_errors: &|value| {
-            let (_, wrong) = NetworkRules::new(&app.config, Some(value));
+            let (_, wrong) = NetworkRules::new(&context.config, Some(value));
             let error = |texts: &[String]| match texts {
                 [] => String::new(),
                 texts => format!(" (found: {})", texts.join(", ")),
@@ -173,9 +173,9 @@ fn key_of(id: u32) -> Option<(&'static str, &'static str)> {
     SETTING_KEYS.get(n).copied()
 }
 
-fn view(app: &App, id: u32) -> Option<CoreSettingsView> {
+fn view(context: &RestContext, id: u32) -> Option<CoreSettingsView> {
     let (key, name) = key_of(id)?;
-    let (defaults, value) = (defaults(key, app), value_of(&app.models, key));
+    let (defaults, value) = (defaults(key, context), value_of(&context.models, key));
     Some(CoreSettingsView { id, key, name, description: description(key), defaults, value })
 }
 
@@ -206,10 +206,10 @@ fn description(key: &str) -> &'static str {
 }
 
 /// Returns the default values of a key.
-fn defaults(key: &str, app: &App) -> Map<String, Value> {
-    let base = &app.config.engine;
+fn defaults(key: &str, context: &RestContext) -> Map<String, Value> {
+    let base = &context.config.engine;
     let defaults = match key {
-        NETWORK_ACCESS => return app.config.network_setting(),
+        NETWORK_ACCESS => return context.config.network_setting(),
         BACKUP_SETTINGS => return BackupSchedule::default().to_setting(),
         TUNER_SETTINGS => return TunerSettings::default().to_setting(),
         USER_LIMIT_SETTINGS => return UserLimits::default().to_setting(),
@@ -237,9 +237,9 @@ fn defaults(key: &str, app: &App) -> Map<String, Value> {
         }
         _ => json!({
             "time_zone": DEFAULT_TIME_ZONE,
-            "log_level": app.config.log.level,
+            "log_level": context.config.log.level,
             "login_password_for_players": core_settings::login_password_for_players(None),
-            "public_url": app.config.public_url,
+            "public_url": context.config.public_url,
             "preferred_region": null,
         }),
     };

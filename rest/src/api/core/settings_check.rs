@@ -11,6 +11,8 @@ use route_frame::route::Route;
 use serde_json::{Value, json};
 use server::reply::Refusal;
 
+use crate::context::RestCall;
+
 /// A setting that is checked and not saved.
 #[derive(Clone, Debug, Body)]
 pub(crate) struct SettingCheck {
@@ -31,7 +33,7 @@ pub(super) fn routes() -> Vec<Route> {
 async fn check(call: Call, sent: SettingCheck) -> Result<Value, Refusal> {
     let client_ip = call.caller.address();
     let value = sent.value.filter(|_| sent.key == NETWORK_ACCESS);
-    let (rules, wrong) = NetworkRules::new(&call.app.config, value.as_ref());
+    let (rules, wrong) = NetworkRules::new(&call.rest().config, value.as_ref());
     if !wrong.is_empty() {
         let texts: Vec<_> = wrong.iter().flat_map(|it| it.texts.clone()).collect();
         let reasons: BTreeMap<_, _> = wrong.into_iter().map(|it| (it.member, it.reason)).collect();

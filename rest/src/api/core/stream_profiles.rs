@@ -22,6 +22,7 @@ use server::reply::Refusal;
 use storage::Write;
 
 use crate::choice::{Named, choice};
+use crate::context::RestCall;
 use crate::list::{Page, WholeOrPages};
 use crate::record::{IsAdmin, RecordCall, Render, refuse_if, set, set_text, view_from};
 
@@ -126,12 +127,12 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn list(call: Call, paging: WholeOrPages) -> Result<Page<StreamProfileView>, Refusal> {
-    let profiles = call.app.models.stream_profiles.load();
+    let profiles = call.rest().models.stream_profiles.load();
     paging.render(&call, &profiles.iter().collect::<Vec<_>>())
 }
 
 async fn retrieve(call: Call) -> Result<StreamProfileView, Refusal> {
-    call.retrieve(&call.app.models.stream_profiles.load())
+    call.retrieve(&call.rest().models.stream_profiles.load())
 }
 
 async fn create(call: Call, new: NewStreamProfile) -> Result<Created<StreamProfileView>, Refusal> {

@@ -11,6 +11,8 @@ use serde_json::{Map, Value};
 use server::reply::Refusal;
 use uuid::Uuid;
 
+use crate::context::RestCall;
+
 /// Selects events.
 #[derive(Debug, Query)]
 pub(crate) struct SystemEventsQuery {
@@ -78,7 +80,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn list(call: Call, query: SystemEventsQuery) -> Result<SystemEventsView, Refusal> {
     let (limit, offset) = (query.limit.unwrap_or(LIMIT).min(LIMIT_MAX), query.offset.unwrap_or(0));
-    let mut all = call.app.events.history();
+    let mut all = call.rest().events.history();
     if let Some(name) = query.event_type {
         all.retain(|it| it.1.body.name() == name);
     }

@@ -15,6 +15,7 @@ use server::reply::Refusal;
 
 use crate::api::channels::values::StreamUrl;
 use crate::choice::{Named, choice};
+use crate::context::RestCall;
 
 /// Default duration, in seconds.
 const SECONDS: u32 = 5;
@@ -114,12 +115,12 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn run(call: Call, body: StreamProfileTest) -> Result<StreamProfileTestResultView, Refusal> {
-    let models = &call.app.models;
+    let models = &call.rest().models;
     let profile = models.stream_profiles.load().get(call.id()?).cloned();
     let profile = profile.ok_or_else(Refusal::unknown::<StreamProfile>)?;
     let source = source(&call, &body)?;
     let reading = Duration::from_secs(body.seconds.unwrap_or(SECONDS).into());
-    match call.app.trials.run(TrialRequest { profile, source, reading }).await {
+    match call.rest().imports.trials.run(TrialRequest { profile, source, reading }).await {
         Ok(trial) => Ok(view(trial)),
         Err(refusal) => Err(refused(&refusal)),
     }
@@ -131,7 +132,7 @@ fn source(call: &Call, body: &StreamProfileTest) -> Result<TrialSource, Refusal>
         (None, None) => Err(Refusal::field("url", "Either url or stream is required.")),
         (Some(StreamUrl(url)), None) => Ok(TrialSource::Url(url)),
         (None, Some(id)) => {
-            let models = &call.app.models;
+            let models = &call.rest().models;
             let no_stream = || Refusal::no_such("stream", id);
             let stream: Stream = models.store.collection().get(id.0)?.ok_or_else(no_stream)?;
             let account = models.accounts.load().get(stream.account.0).cloned().ok_or_else(no_stream)?;

@@ -14,6 +14,7 @@ use serde::Serialize;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 
+use crate::context::RestCall;
 use crate::list::{Page, WholeOrPages};
 use crate::record::{IsAdmin, RecordCall, Render, refuse_if, set_fields, view_from};
 
@@ -58,12 +59,12 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn list(call: Call, paging: WholeOrPages) -> Result<Page<UserAgentView>, Refusal> {
-    let agents = call.app.models.user_agents.load();
+    let agents = call.rest().models.user_agents.load();
     paging.render(&call, &agents.iter().collect::<Vec<_>>())
 }
 
 async fn retrieve(call: Call) -> Result<UserAgentView, Refusal> {
-    call.retrieve(&call.app.models.user_agents.load())
+    call.retrieve(&call.rest().models.user_agents.load())
 }
 
 async fn create(call: Call, new: NewUserAgent) -> Result<Created<UserAgentView>, Refusal> {

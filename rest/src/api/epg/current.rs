@@ -16,6 +16,7 @@ use services::guide::{ChannelGuide, GuideReader, read_guide};
 use uuid::Uuid;
 
 use super::programs::{GridProgramView, ProgramView};
+use crate::context::RestCall;
 
 /// Maximum number of channels of a request.
 const CHANNELS_MAX: usize = 2_000;
@@ -41,10 +42,10 @@ pub(super) fn routes() -> Vec<Route> {
 
 /// Leaves channels out that have no running programme.
 async fn current(call: Call, query: CurrentQuery) -> Result<Vec<GridProgramView>, Refusal> {
-    let guides = call.app.guides.reader();
+    let guides = call.rest().guide.guides.reader();
     match (query.channel_uuids, query.epg_data_ids) {
         (Some(uuids), None) => {
-            let (channels, limits) = (call.app.models.channels.load(), call.view_limits());
+            let (channels, limits) = (call.rest().models.channels.load(), call.view_limits());
             let found = uuids.iter().filter_map(|it| channels.one_by("uuid", it.as_bytes()));
             let found = found.filter(|it| visible(&limits, it));
             let channels: Vec<Arc<Channel>> = found.cloned().collect();

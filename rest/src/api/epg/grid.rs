@@ -16,6 +16,7 @@ use server::reply::Refusal;
 use services::guide::{ChannelGuide, GuideEntry, GuideReader, read_guide};
 
 use super::programs::GridProgramView;
+use crate::context::RestCall;
 
 /// Part of the grid before now and after now, in seconds, if no times are given.
 const BEFORE: i64 = 60 * 60;
@@ -62,10 +63,10 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn grid(call: Call, query: GridQuery) -> Result<GridView, Refusal> {
-    let guides = call.app.guides.reader();
+    let guides = call.rest().guide.guides.reader();
     let (from, until) = span(&query, guides.now)?;
     let wanted: Option<HashSet<ChannelId>> = query.channels.map(HashSet::from_iter);
-    let (channels, limits) = (call.app.models.channels.load(), call.view_limits());
+    let (channels, limits) = (call.rest().models.channels.load(), call.view_limits());
     read_guide(move || {
         let is_wanted = |it: &&Arc<Channel>| wanted.as_ref().is_none_or(|ids| ids.contains(&it.id));
         let channels = visible_in_order(&limits, channels.iter().filter(is_wanted));

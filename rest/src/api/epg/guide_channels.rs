@@ -13,6 +13,7 @@ use serde::Serialize;
 use server::reply::Refusal;
 
 use super::programs::ImageAddresses;
+use crate::context::RestCall;
 use crate::list::{ArrayOrPage, ByName, Ordering, Search, WholeOrPages, matches};
 
 /// A channel as a guide source names it.
@@ -67,7 +68,7 @@ async fn list(
     call: Call,
     (filters, paging): (Filters, WholeOrPages),
 ) -> Result<ArrayOrPage<GuideChannelView>, Refusal> {
-    let index = call.app.models.guide.load();
+    let index = call.rest().models.guide.load();
     let ids: Option<HashSet<GuideChannelId>> = filters.ids.map(HashSet::from_iter);
     let has_name = |search: Option<&Search>, channel: &GuideChannel| match search {
         None => true,
@@ -89,7 +90,7 @@ async fn list(
 }
 
 async fn retrieve(call: Call) -> Result<GuideChannelView, Refusal> {
-    let index = call.app.models.guide.load();
+    let index = call.rest().models.guide.load();
     let channel = index.get(GuideChannelId(call.id()?));
     let channel = channel.ok_or_else(Refusal::unknown::<GuideChannel>)?;
     Ok(GuideChannelView::new(channel, ImageAddresses::new(&call)))

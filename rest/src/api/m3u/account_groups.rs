@@ -32,6 +32,7 @@ use super::vod::{CategorySetting, change_category};
 use crate::api::channels::streams::blocking;
 use crate::api::channels::values::ChannelNumberValue;
 use crate::api::text::sentence;
+use crate::context::RestCall;
 use crate::record::{set, set_fields};
 
 /// A channel group that the playlist of an account names, with the settings of the account.
@@ -271,10 +272,10 @@ fn change_one(
 
 async fn count(call: Call) -> Result<AutoCreatedChannelsView, Refusal> {
     let id = call.id()?;
-    if call.app.models.accounts.load().get(id).is_none() {
+    if call.rest().models.accounts.load().get(id).is_none() {
         return Err(Refusal::unknown::<Account>());
     }
-    let channels = call.app.models.channels.load();
+    let channels = call.rest().models.channels.load();
     let created = || channels.by("auto_account", id.to_be_bytes());
     let sample_names = created().take(SAMPLE_NAMES).map(|it| it.name.clone()).collect();
     Ok(AutoCreatedChannelsView { count: created().count(), sample_names })
@@ -284,13 +285,13 @@ async fn repack(call: Call, (query, body): (RepackQuery, RepackBody)) -> Result<
     let group = query.channel_group_id.or(body.channel_group_id);
     let group = group.ok_or_else(|| Refusal::bad_request("channel_group_id is required"))?;
     let id = call.id()?;
-    let account = call.app.models.accounts.load().get(id).cloned();
+    let account = call.rest().models.accounts.load().get(id).cloned();
     let account = account.ok_or_else(Refusal::unknown::<Account>)?.id;
-    let progress = call.app.importer.progress_of(account);
+    let progress = call.rest().imports.importer.progress_of(account);
     if progress.is_some_and(|it| it.phase != RefreshPhase::Done) {
         return Err(Refusal::status(StatusCode::CONFLICT).with_detail(REFRESHING));
     }
-    let models = call.app.models.clone();
+    let models = call.rest().models.clone();
     let packed = blocking(move || Ok(repack_group(&models, account, group))).await?;
     let channels_updated = packed.map_err(|error| match error {
         RepackError::Store(error) => Refusal::from(error),

@@ -29,6 +29,7 @@ use super::refresh::refresh_if_possible;
 use super::view::{M3UAccountEdit, M3UAccountView, NewM3UAccount};
 use super::{account_groups, guide, logins, server_groups, vod};
 use crate::choice::choice;
+use crate::context::RestCall;
 use crate::list::{Ordering, Page, Search, WholeOrPages, matches};
 use crate::record::{RecordCall, set};
 use crate::saved_upload::SavedUpload;
@@ -86,7 +87,7 @@ async fn list(
     call: Call,
     (filters, paging): (Filters, WholeOrPages),
 ) -> Result<Page<M3UAccountView>, Refusal> {
-    let accounts = call.app.models.accounts.load();
+    let accounts = call.rest().models.accounts.load();
     let searches = [&filters.search, &filters.name];
     let is_wanted = |account: &Account| {
         searches.iter().all(|it| matches(it.as_ref(), [&account.name]))
@@ -103,7 +104,7 @@ async fn list(
 }
 
 async fn retrieve(call: Call) -> Result<M3UAccountView, Refusal> {
-    call.retrieve(&call.app.models.accounts.load())
+    call.retrieve(&call.rest().models.accounts.load())
 }
 
 async fn create(
@@ -142,7 +143,7 @@ async fn update(
     (edit, file): (M3UAccountEdit, Option<Upload>),
 ) -> Result<M3UAccountView, Refusal> {
     let id = call.id()?;
-    let before = call.app.models.accounts.load().get(id).cloned();
+    let before = call.rest().models.accounts.load().get(id).cloned();
     let before = before.ok_or_else(Refusal::unknown::<Account>)?;
     if before.is_custom() {
         return Err(Refusal::bad_request(LOCKED));
@@ -207,12 +208,12 @@ async fn saved(call: &Call, change: &Change, file: Option<Upload>) -> Result<Opt
 
 async fn delete(call: Call) -> Result<NoContent, Refusal> {
     let id = call.id()?;
-    let list = call.app.models.accounts.load().get(id).map(|it| it.list.clone());
+    let list = call.rest().models.accounts.load().get(id).map(|it| it.list.clone());
     while !call.write(move |write| remove_some(write, id, CHANNELS_AT_ONCE)).await? {}
     if let Some(list) = list {
         files::remove(&call, &list).await;
     }
-    let vod = call.app.models.vod.clone();
+    let vod = call.rest().models.vod.clone();
     match spawn_blocking(move || vod.remove_missing_accounts()).await {
         Ok(Ok(())) => {}
         // They are not listed any more, and the next import removes them.

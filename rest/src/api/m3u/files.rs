@@ -14,6 +14,7 @@ use super::built_in::{LOCKED, find_unlocked};
 use super::logins;
 use super::refresh::refresh_if_possible;
 use super::view::M3UAccountView;
+use crate::context::RestCall;
 use crate::record::RecordCall;
 use crate::saved_upload::{SavedUpload, remove_upload};
 
@@ -37,7 +38,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn upload(call: Call, file: Upload) -> Result<M3UAccountView, Refusal> {
     let id = call.id()?;
-    let known = call.app.models.accounts.load().get(id).cloned();
+    let known = call.rest().models.accounts.load().get(id).cloned();
     if known.ok_or_else(Refusal::unknown::<Account>)?.is_custom() {
         return Err(Refusal::bad_request(LOCKED));
     }

@@ -26,6 +26,7 @@ use super::text::Exact;
 use crate::api::channels::streams::blocking;
 use crate::api::text::sentence;
 use crate::choice::{Named, choice};
+use crate::context::RestCall;
 use crate::list::{Page, WholeOrPages};
 use crate::record::{set, set_fields};
 
@@ -201,7 +202,7 @@ async fn preview(call: Call, trial: FilterTrial) -> Result<M3UFilterPreviewView,
     };
     let filters =
         StreamFilters::new(&filters).map_err(|(_, error)| Refusal::field("filters", sentence(error)))?;
-    let app = Arc::clone(&call.app);
+    let context = Arc::clone(call.rest());
     blocking(move || {
         let mut preview = M3UFilterPreviewView {
             total: 0,
@@ -210,7 +211,7 @@ async fn preview(call: Call, trial: FilterTrial) -> Result<M3UFilterPreviewView,
             kept_names: Vec::new(),
             left_out_names: Vec::new(),
         };
-        let streams = app.models.store.collection::<Stream>();
+        let streams = context.models.store.collection::<Stream>();
         streams.for_each_of(u64::from(account.id.0), |stream: Stream| {
             preview.total += 1;
             let (count, names) = match filters.keep(&stream.provider) {
@@ -272,7 +273,7 @@ fn is_admin(call: &Call) -> Result<bool, Refusal> {
 }
 
 fn account_of(call: &Call) -> Result<Arc<Account>, Refusal> {
-    let accounts = call.app.models.accounts.load();
+    let accounts = call.rest().models.accounts.load();
     accounts.get(call.id()?).cloned().ok_or_else(Refusal::unknown::<Account>)
 }
 

@@ -8,6 +8,7 @@ use storage::Write;
 use tracing::warn;
 
 use crate::api::epg::sources::records::{forget_content, new_source};
+use crate::context::RestCall;
 
 /// Creates a guide source for the panel of an account, unless the account has one. It is refreshed as often as the
 /// playlist, and daily if the playlist is never refreshed.
@@ -39,7 +40,7 @@ pub(super) fn forget_guides(write: &mut Write<'_>, account: &Account) -> Result<
 /// Starts the first refresh of a guide source that was created.
 pub(super) async fn refresh(call: &Call, created: Option<GuideSource>) {
     if let Some(source) = created
-        && let Err(error) = call.app.guide_refreshes.changed(source.id, true).await
+        && let Err(error) = call.rest().guide.guide_refreshes.changed(source.id, true).await
     {
         // The schedule will try again.
         warn!(source.id = %source.id, "failed to start the refresh of a guide: {error}");

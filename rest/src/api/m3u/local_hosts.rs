@@ -21,6 +21,7 @@ use tokio::net::lookup_host;
 use tokio::time::{Instant, timeout_at};
 
 use crate::api::channels::streams::blocking;
+use crate::context::RestCall;
 
 /// The hosts in private networks that the streams of an account name.
 #[derive(Clone, Debug, Serialize, View)]
@@ -45,14 +46,14 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn local_hosts(call: Call) -> Result<M3UAccountLocalHostsView, Refusal> {
-    let account = call.app.models.accounts.load().get(call.id()?).cloned();
+    let account = call.rest().models.accounts.load().get(call.id()?).cloned();
     let account = account.ok_or_else(Refusal::unknown::<Account>)?;
-    let refresh = call.app.models.refreshes.load().get(account.id.0).cloned();
-    let app = Arc::clone(&call.app);
+    let refresh = call.rest().models.refreshes.load().get(account.id.0).cloned();
+    let context = Arc::clone(call.rest());
     let hosts = blocking(move || {
         let owner = u64::from(account.id.0);
         let mut hosts = LocalHosts::new(account, refresh);
-        app.models.store.collection::<Stream>().for_each_of(owner, |it: Stream| hosts.add(&it))?;
+        context.models.store.collection::<Stream>().for_each_of(owner, |it: Stream| hosts.add(&it))?;
         Ok(hosts)
     })
     .await?;

@@ -15,6 +15,8 @@ use serde_json::{Map, Value, json};
 use server::reply::Refusal;
 use storage::Write;
 
+use crate::context::RestCall;
+
 const CHECK: &str = "/api/m3u/refresh-account-info/{profile_id}/";
 
 /// Members of the custom properties of a profile that contain the answer of its panel.
@@ -40,7 +42,7 @@ pub(super) fn routes() -> Vec<Route> {
 async fn check(call: Call) -> Result<Accepted<LoginCheckView>, Refusal> {
     let id = ProfileId(call.id_of("profile_id")?);
     let found = {
-        let accounts = call.app.models.accounts.load();
+        let accounts = call.rest().models.accounts.load();
         let account_and_profile = |account: &Account| {
             let profile = account.profiles.iter().find(|it| it.id == id)?;
             Some((account.id, profile.name.clone()))
@@ -48,7 +50,7 @@ async fn check(call: Call) -> Result<Accepted<LoginCheckView>, Refusal> {
         accounts.iter().find_map(|it| account_and_profile(it))
     };
     let (account, name) = found.ok_or_else(unknown)?;
-    let started = call.app.importer.check_login(account, id).await;
+    let started = call.rest().imports.importer.check_login(account, id).await;
     let message = match started.map_err(super::refresh::stopping)? {
         LoginCheckStart::Started => format!("Account info refresh initiated for profile {name}."),
         LoginCheckStart::AlreadyRunning => {

@@ -23,6 +23,7 @@ use super::logins;
 use super::text::Exact;
 use super::view::{AccountLookup, M3UAccountProfileEdit, M3UAccountProfileView, NewM3UAccountProfile};
 use crate::api::text::sentence;
+use crate::context::RestCall;
 use crate::list::{Page, WholeOrPages};
 use crate::record::{Lookup, RecordCall, Render, set, set_fields};
 
@@ -178,7 +179,7 @@ async fn test_pattern(call: Call, trial: PatternTrial) -> Result<PatternResultVi
 }
 
 fn account_of(call: &Call) -> Result<Arc<Account>, Refusal> {
-    let accounts = call.app.models.accounts.load();
+    let accounts = call.rest().models.accounts.load();
     accounts.get(call.id()?).cloned().ok_or_else(Refusal::unknown::<Account>)
 }
 

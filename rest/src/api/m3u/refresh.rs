@@ -15,6 +15,7 @@ use tracing::warn;
 use uuid::Uuid;
 
 use crate::choice::{Named, choice};
+use crate::context::RestCall;
 use crate::list::{Page, WholeOrPages};
 
 /// Options of a refresh.
@@ -140,11 +141,11 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn list(call: Call, paging: WholeOrPages) -> Result<Page<M3URefreshView>, Refusal> {
-    let accounts = call.app.models.accounts.load();
-    let refreshes = call.app.models.refreshes.load();
+    let accounts = call.rest().models.accounts.load();
+    let refreshes = call.rest().models.refreshes.load();
     let accounts: Vec<_> = accounts.iter().collect();
     paging.render_with(&call, &accounts, |it| {
-        let progress = call.app.importer.progress_of(it.id);
+        let progress = call.rest().imports.importer.progress_of(it.id);
         view(it, progress, refreshes.get(it.id.0).map(|it| &**it))
     })
 }
@@ -152,10 +153,10 @@ async fn list(call: Call, paging: WholeOrPages) -> Result<Page<M3URefreshView>, 
 async fn retrieve(call: Call) -> Result<M3URefreshView, Refusal> {
     let id = call.id()?;
     // In this order, because a refresh that has ended in memory is in the store already.
-    let progress = call.app.importer.progress_of(AccountId(id));
-    let accounts = call.app.models.accounts.load();
+    let progress = call.rest().imports.importer.progress_of(AccountId(id));
+    let accounts = call.rest().models.accounts.load();
     let account = accounts.get(id).ok_or_else(Refusal::unknown::<Account>)?;
-    let refreshes = call.app.models.refreshes.load();
+    let refreshes = call.rest().models.refreshes.load();
     Ok(view(account, progress, refreshes.get(id).map(|it| &**it)))
 }
 
@@ -165,12 +166,12 @@ async fn refresh(
 ) -> Result<Accepted<RefreshStartedView>, Refusal> {
     let id = call.id()?;
     let name = {
-        let accounts = call.app.models.accounts.load();
+        let accounts = call.rest().models.accounts.load();
         accounts.get(id).ok_or_else(Refusal::unknown::<Account>)?.name.clone()
     };
     let confirm = options.confirm == Some(true) || body.confirm == Some(true);
     let account = AccountId(id);
-    let started = call.app.importer.refresh(account, confirm).await.map_err(stopping)?;
+    let started = call.rest().imports.importer.refresh(account, confirm).await.map_err(stopping)?;
     let (message, task_id) = match started {
         RefreshStart::Started { job } => (format!("The refresh of \"{name}\" has started."), job),
         RefreshStart::AlreadyRunning { job } => {
@@ -184,11 +185,11 @@ async fn refresh(
 }
 
 async fn refresh_all(call: Call) -> Result<Accepted<RefreshesStartedView>, Refusal> {
-    let accounts = call.app.models.accounts.load();
+    let accounts = call.rest().models.accounts.load();
     let mut tasks = Vec::new();
     for account in accounts.iter().filter(|it| it.is_active && it.list != PlaylistLocation::None) {
         let account = account.id;
-        match call.app.importer.refresh(account, false).await.map_err(stopping)? {
+        match call.rest().imports.importer.refresh(account, false).await.map_err(stopping)? {
             RefreshStart::Started { job } | RefreshStart::AlreadyRunning { job } => {
                 tasks.push(RefreshTaskView { account, task_id: job });
             }
@@ -208,7 +209,7 @@ async fn refresh_all(call: Call) -> Result<Accepted<RefreshesStartedView>, Refus
 pub(super) async fn refresh_if_possible(call: &Call, account: &Account, has_new_list: bool) {
     if account.is_active
         && account.list != PlaylistLocation::None
-        && let Err(error) = call.app.importer.changed(account.id, has_new_list).await
+        && let Err(error) = call.rest().imports.importer.changed(account.id, has_new_list).await
     {
         // The schedule will try again.
         warn!(account.id = %account.id, "failed to start a refresh: {error}");

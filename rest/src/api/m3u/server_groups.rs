@@ -14,6 +14,7 @@ use serde::Serialize;
 use server::reply::Refusal;
 use storage::{Table, Write};
 
+use crate::context::RestCall;
 use crate::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
 use crate::record::{Lookup, RecordCall, Render, find, set};
 
@@ -63,7 +64,7 @@ async fn list(
     call: Call,
     (filters, paging): (Filters, WholeOrPages),
 ) -> Result<Page<ServerGroupView>, Refusal> {
-    let groups = call.app.models.server_groups.load();
+    let groups = call.rest().models.server_groups.load();
     let mut groups: Vec<_> =
         groups.iter().filter(|it| matches(filters.search.as_ref(), [&it.name])).collect();
     let ordering = filters.ordering.unwrap_or(Ordering::ascending(ByName::Id));
@@ -72,7 +73,7 @@ async fn list(
 }
 
 async fn retrieve(call: Call) -> Result<ServerGroupView, Refusal> {
-    call.retrieve(&call.app.models.server_groups.load())
+    call.retrieve(&call.rest().models.server_groups.load())
 }
 
 async fn create(call: Call, new: NewServerGroup) -> Result<Created<ServerGroupView>, Refusal> {
@@ -119,7 +120,7 @@ pub(crate) struct Members(Arc<Table<Account>>);
 
 impl Lookup for Members {
     fn load(call: &Call) -> Result<Self, Refusal> {
-        Ok(Members(call.app.models.accounts.load()))
+        Ok(Members(call.rest().models.accounts.load()))
     }
 }
 

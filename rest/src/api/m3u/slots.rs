@@ -23,7 +23,7 @@ use storage::Table;
 use uuid::Uuid;
 
 use crate::choice::{Named, choice};
-use crate::nodes::Nodes;
+use crate::context::RestCall;
 
 /// All provider slots and the requests that wait for one, at one moment.
 #[derive(Clone, Debug, Serialize, View)]
@@ -197,7 +197,7 @@ async fn slots(call: Call) -> Result<SlotsView, Refusal> {
         .flat_map(|account| account.profiles.iter().map(|it| seen.profile(account, it)).collect::<Vec<_>>())
         .collect();
     profiles.extend(seen.deleted_profiles());
-    let groups = call.app.models.server_groups.load();
+    let groups = call.rest().models.server_groups.load();
     let server_groups = groups.iter().map(|it| seen.server_group(it)).collect();
     Ok(SlotsView { at: Time(seen.now), profiles, server_groups })
 }
@@ -238,8 +238,8 @@ impl SlotView {
 
 impl Seen {
     fn new(call: &Call) -> Result<Self, Refusal> {
-        let slots = call.app.slots();
-        let streams = call.app.models.store.collection::<Stream>();
+        let slots = call.rest().slots();
+        let streams = call.rest().models.store.collection::<Stream>();
         let mut played = HashMap::new();
         for id in slots.in_use.iter().map(|it| it.stream) {
             if let Some(stream) = streams.get(id.0)? {
@@ -250,19 +250,20 @@ impl Seen {
         Ok(Seen {
             now: now_ms(),
             slots,
-            accounts: call.app.models.accounts.load(),
-            channels: call.app.models.channels.load(),
+            accounts: call.rest().models.accounts.load(),
+            channels: call.rest().models.channels.load(),
             streams: played,
             titles: call
-                .app
+                .rest()
+                .live
                 .vod
                 .all_sessions()
                 .into_iter()
                 .map(|it| (it.title.target, it.title.name))
                 .collect(),
             nodes: call
-                .app
-                .nodes()
+                .rest()
+                .nodes
                 .cluster
                 .get()
                 .map(|it| it.view().nodes.iter().map(|it| (it.id, it.info.name.clone())).collect())

@@ -346,7 +346,7 @@ async fn only_the_field_allows_networks_for_every_kind_of_caller() {
             query: String::new(),
             body: Some(body),
         };
-        let answer = plugin_calls(rest.app()).answer(Arc::clone(&plugin), call).await;
+        let answer = plugin_calls(&rest.frame).answer(Arc::clone(&plugin), call).await;
         (answer.status, serde_json::from_str::<Value>(&answer.body).unwrap())
     };
     let (status, made) =

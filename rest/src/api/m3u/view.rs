@@ -18,7 +18,6 @@ use domain::stream::{RequestHeaders, Stream};
 use domain::streams::StreamSnapshot;
 use domain::user::UserLevel;
 use resource_derive::View;
-use route_frame::app::App;
 use route_frame::call::Call;
 use route_frame::field::Field;
 use route_frame::input::Element;
@@ -37,6 +36,7 @@ use super::text::{AccountType, Exact};
 use crate::api::channels::values::ChannelNumberValue;
 use crate::api::text::shown_url;
 use crate::choice::{Named, choice};
+use crate::context::{RestCall, RestContext};
 use crate::record::{Lookup, Render, view_from};
 
 /// A playlist account: a subscription with a provider, whose playlist contains streams.
@@ -336,7 +336,7 @@ const HIDDEN: &str = "***";
 
 /// Data that views of accounts depend on.
 pub(crate) struct AccountLookup {
-    app: Arc<App>,
+    context: Arc<RestContext>,
     is_admin: bool,
     refreshes: Arc<Table<RefreshRecord>>,
     groups: Arc<Table<Group>>,
@@ -351,19 +351,19 @@ pub(crate) struct AccountLookup {
 impl Lookup for AccountLookup {
     fn load(call: &Call) -> Result<Self, Refusal> {
         let mut connections = HashMap::new();
-        for lease in call.app.leases() {
+        for lease in call.rest().leases() {
             *connections.entry(lease.profile).or_default() += 1;
         }
         Ok(AccountLookup {
             is_admin: call.identity()?.may(UserLevel::Admin),
-            refreshes: call.app.models.refreshes.load(),
-            groups: call.app.models.groups.load(),
-            account_groups: call.app.models.account_groups.load(),
-            addresses: call.app.models.account_addresses.load(),
-            infos: call.app.models.profile_infos.load(),
-            streams: call.app.models.streams.load(),
+            refreshes: call.rest().models.refreshes.load(),
+            groups: call.rest().models.groups.load(),
+            account_groups: call.rest().models.account_groups.load(),
+            addresses: call.rest().models.account_addresses.load(),
+            infos: call.rest().models.profile_infos.load(),
+            streams: call.rest().models.streams.load(),
             connections,
-            app: Arc::clone(&call.app),
+            context: Arc::clone(call.rest()),
         })
     }
 }
@@ -374,7 +374,7 @@ impl Render for Account {
 
     fn view(&self, lookup: &AccountLookup) -> M3UAccountView {
         let refresh = lookup.refreshes.get(self.id.0);
-        let state = State::new(self, &lookup.app.importer, refresh.map(|it| &**it));
+        let state = State::new(self, &lookup.context.imports.importer, refresh.map(|it| &**it));
         let (server_url, file_path) = match &self.list {
             PlaylistLocation::Url(url) => (shown_url(url, lookup.is_admin), None),
             PlaylistLocation::File(path) => (None, lookup.is_admin.then(|| path.clone())),
@@ -392,7 +392,7 @@ impl Render for Account {
         let address = address.unwrap_or_else(|| AddressRecord::new(self.id));
         let mut profiles: Vec<_> = self.profiles.iter().map(|it| (self, it).view(lookup)).collect();
         profiles.sort_by_key(|it| !it.is_default);
-        let streams = lookup.app.models.store.collection::<Stream>();
+        let streams = lookup.context.models.store.collection::<Stream>();
         view_from!(M3UAccountView from self {
             id, server_group, created_at, name, is_active, headers_for_all_hosts, allowed_networks, nodes,
             stale_stream_days, priority, enable_vod, load_all_episodes, auto_enable_new_groups_live,
@@ -457,7 +457,7 @@ impl Render for (&Account, &AccountProfile) {
             panel_max_streams: Some(profile.panel_max_streams).filter(|it| *it != 0),
             login_state: info.filter(|_| is_panel).map(|it| Named(it.state)),
             login_error: info.map(|it| it.error.clone()).filter(|it| !it.is_empty()),
-            discovered_max_streams: lookup.app.discovered_limit(account, profile.id),
+            discovered_max_streams: lookup.context.discovered_limit(account, profile.id),
             search_pattern: lookup.if_admin(|| Exact(profile.search_pattern.clone())),
             replace_pattern: lookup.if_admin(|| Exact(profile.replace_pattern.clone())),
             custom_properties: Some(

@@ -22,6 +22,7 @@ use storage::records::category_link_key;
 use uuid::Uuid;
 
 use crate::choice::{Named, choice};
+use crate::context::RestCall;
 use crate::record::set;
 
 /// The settings of one category of films or series. Fields that are left out stay.
@@ -153,7 +154,7 @@ async fn refresh(
     (options, body): (Options, VodRefreshOptions),
 ) -> Result<Accepted<VodRefreshStartedView>, Refusal> {
     let confirm = options.confirm == Some(true) || body.confirm == Some(true);
-    let accounts = call.app.models.accounts.load();
+    let accounts = call.rest().models.accounts.load();
     let account = accounts.get(call.id()?).ok_or_else(Refusal::unknown::<Account>)?;
     match start_refresh(&call, account, confirm) {
         Ok((message, task_id)) => {
@@ -171,7 +172,7 @@ pub(in crate::api) fn start_refresh(
     confirm: bool,
 ) -> Result<(String, Uuid), &'static str> {
     let name = &account.name;
-    match call.app.vod_importer.refresh(account.id, confirm) {
+    match call.rest().imports.vod_importer.refresh(account.id, confirm) {
         VodRefreshStart::Started { job } => {
             Ok((format!("The refresh of the films and series of \"{name}\" has started."), job))
         }
@@ -191,13 +192,13 @@ async fn retrieve(call: Call) -> Result<VodRefreshView, Refusal> {
     let id = call.id()?;
     let account = AccountId(id);
     // In this order, because a refresh that has ended in memory is in the store already.
-    let progress = call.app.vod_importer.progress_of(account);
-    if call.app.models.accounts.load().get(id).is_none() {
+    let progress = call.rest().imports.vod_importer.progress_of(account);
+    if call.rest().models.accounts.load().get(id).is_none() {
         return Err(Refusal::unknown::<Account>());
     }
-    let loads = call.app.vod_importer.episode_loads();
+    let loads = call.rest().imports.vod_importer.episode_loads();
     let episodes_left = loads.iter().find(|it| it.account == account).map_or(0, |it| it.n_left);
-    let syncs = call.app.models.vod_syncs.load();
+    let syncs = call.rest().models.vod_syncs.load();
     Ok(view(account, progress, syncs.get(id).map(|it| &**it), episodes_left))
 }
 
@@ -256,14 +257,14 @@ pub(super) async fn after_change(call: &Call, before: Option<&Account>, now: &Ac
     let is_new = wants(now) && before.is_none_or(|it| !wants(it) || it.list != now.list);
     let has_panel = now.list.panel().is_some();
     if before.is_some_and(|it| it.list != now.list) {
-        call.app.vod_importer.has_new_panel(now.id);
+        call.rest().imports.vod_importer.has_new_panel(now.id);
     }
     // A new account, or one with a new panel, is refreshed as a whole, and its films and series follow.
     if is_new && has_panel && before.is_some_and(|it| it.list == now.list && it.is_active == now.is_active) {
-        call.app.vod_importer.refresh(now.id, false);
+        call.rest().imports.vod_importer.refresh(now.id, false);
     }
     if before.is_some_and(|it| it.load_all_episodes != now.load_all_episodes) {
-        call.app.vod_importer.changed(now.id).await;
+        call.rest().imports.vod_importer.changed(now.id).await;
     }
 }
 

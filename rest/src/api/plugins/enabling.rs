@@ -19,6 +19,7 @@ use super::records::{change, find, installed, key_of, shown};
 use super::refusals::{NO_PLUGIN, NOT_FOR_PLUGINS, refused};
 use super::runs::follow_record;
 use super::view::PluginView;
+use crate::context::RestCall;
 
 /// Whether a plugin is enabled.
 #[derive(Debug, Body)]
@@ -114,7 +115,7 @@ async fn set(call: Call, sent: PluginEnabling) -> Result<EnabledPluginView, Refu
         if !manifest.requirements.is_empty() {
             check_packages(&call, &key, &manifest.requirements, &allowed).await?;
         }
-        let gaps = call.app.plugin_processes.handle.gaps(&granted);
+        let gaps = call.rest().plugins.processes.handle.gaps(&granted);
         if !gaps.is_subset(&accepted) && sent.accept_gaps != Some(true) {
             return Err(unaccepted(&gaps));
         }
@@ -148,7 +149,9 @@ async fn check_packages(
     allowed: &[String],
 ) -> Result<(), Refusal> {
     // Without Python, the plugin says at its start what is missing.
-    let Some(scan) = call.app.plugin_processes.handle.scan(key, requirements).await else { return Ok(()) };
+    let Some(scan) = call.rest().plugins.processes.handle.scan(key, requirements).await else {
+        return Ok(());
+    };
     if scan.requirements.iter().all(|it| allowed.contains(it)) {
         return Ok(());
     }

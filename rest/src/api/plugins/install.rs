@@ -22,6 +22,7 @@ use super::records::{blocking, change, find, installed, key_of, shown};
 use super::refusals::{NO_PLUGIN, NOT_FOR_PLUGINS, failed, refused, sentence};
 use super::runs::follow_record;
 use super::view::PluginView;
+use crate::context::RestCall;
 use crate::plugin_archives::share_plugin;
 
 /// How a plugin is installed.
@@ -82,17 +83,17 @@ pub(super) fn routes() -> Vec<Route> {
 async fn import(call: Call, (sent, file): (PluginImport, Upload)) -> Result<ImportedPluginView, Refusal> {
     let _one = installed(&call).changes.lock().await;
     let overwrite = sent.overwrite == Some(true);
-    let app = Arc::clone(&call.app);
+    let context = Arc::clone(call.rest());
     let staged = blocking(move || {
         let name = file.file_name().unwrap_or_default().to_owned();
-        app.plugins.files.stage(file.open().map_err(ArchiveError::Io)?, &name)
+        context.plugins.installed.files.stage(file.open().map_err(ArchiveError::Io)?, &name)
     });
     let staged = staged.await?.map_err(|error| refusal(&error))?;
     let (key, version) = (staged.key.clone(), staged.manifest.version.clone());
     if installed(&call).files.exists(&key) && !overwrite {
         return Err(refused(&format!("Plugin '{key}' already exists")));
     }
-    let records = call.app.models.plugins.load();
+    let records = call.rest().models.plugins.load();
     if records.one_by("key", key.as_str()).is_none() && records.iter().count() >= PLUGINS_MAX {
         return Err(refused(&format!("There are {PLUGINS_MAX} plugins already.")));
     }
@@ -108,7 +109,7 @@ async fn import(call: Call, (sent, file): (PluginImport, Upload)) -> Result<Impo
         Ok::<bool, InstallError>(written?)
     };
     let undone = undo(&call, &key, before.clone());
-    let processes = &call.app.plugin_processes.handle;
+    let processes = &call.rest().plugins.processes.handle;
     let had_failed = processes.state(&key).is_some_and(|it| it.state == PluginState::Failed);
     let installed = processes.update(&key, install, undone).await;
     let waits_for_permissions = installed.map_err(|error| match error {
@@ -121,7 +122,7 @@ async fn import(call: Call, (sent, file): (PluginImport, Upload)) -> Result<Impo
     }
     forget_old(&call, key.clone()).await;
     info!(plugin.key = %key, plugin.version = version, "plugin installed");
-    share_plugin(&call.app, &key).await.map_err(|error| {
+    share_plugin(call.rest(), &key).await.map_err(|error| {
         warn!("failed to share a plugin with the other nodes, trying again later: {error}");
         let text =
             format!("The plugin is installed, but cannot be shared with the other nodes yet: {error}.");
@@ -155,8 +156,8 @@ impl From<PluginError> for InstallError {
 
 /// Returns the permissions that the installed version declares; `None` if there is none.
 async fn declared(call: &Call, key: &PluginKey) -> Result<Option<Permissions>, Refusal> {
-    let (app, key) = (Arc::clone(&call.app), key.clone());
-    let manifest = blocking(move || app.plugins.files.manifest(&key)).await?;
+    let (context, key) = (Arc::clone(call.rest()), key.clone());
+    let manifest = blocking(move || context.plugins.installed.files.manifest(&key)).await?;
     Ok(manifest.ok().map(|it| it.permissions))
 }
 
@@ -200,8 +201,8 @@ async fn record(
 
 /// Brings the version before the last installation back, with its record. If there was none, removes the new one.
 async fn undo(call: &Call, key: &PluginKey, before: Option<Arc<Plugin>>) {
-    let (app, folder) = (Arc::clone(&call.app), key.clone());
-    let restored = blocking(move || app.plugins.files.undo_install(&folder)).await;
+    let (context, folder) = (Arc::clone(call.rest()), key.clone());
+    let restored = blocking(move || context.plugins.installed.files.undo_install(&folder)).await;
     let written = match before {
         Some(before) => change(call, key.clone(), move |plugin| {
             plugin.version.clone_from(&before.version);
@@ -220,8 +221,8 @@ async fn undo(call: &Call, key: &PluginKey, before: Option<Arc<Plugin>>) {
 }
 
 async fn forget_old(call: &Call, key: PluginKey) {
-    let app = Arc::clone(&call.app);
-    if !matches!(blocking(move || app.plugins.files.drop_old(&key)).await, Ok(Ok(()))) {
+    let context = Arc::clone(call.rest());
+    if !matches!(blocking(move || context.plugins.installed.files.drop_old(&key)).await, Ok(Ok(()))) {
         // It is removed at the next start.
         warn!("failed to remove the old version of a plugin");
     }
@@ -247,11 +248,11 @@ async fn delete(call: Call, query: PluginRemoval) -> Result<RemovedPluginView, R
         let removed = key.clone();
         call.write(move |write| Ok(remove_plugin_values(write, &removed)?)).await?;
     }
-    let app = Arc::clone(&call.app);
+    let context = Arc::clone(call.rest());
     let done = blocking(move || {
-        app.plugins.files.remove(&key)?;
-        archive.iter().try_for_each(|it| app.files.remove(Folder::Plugins, it))?;
-        if with_data { app.plugins.remove_data(&key) } else { Ok(()) }
+        context.plugins.installed.files.remove(&key)?;
+        archive.iter().try_for_each(|it| context.files.remove(Folder::Plugins, it))?;
+        if with_data { context.plugins.installed.remove_data(&key) } else { Ok(()) }
     });
     done.await?.map_err(|error| Refusal::fault(format_args!("remove the folder of a plugin: {error}")))?;
     Ok(RemovedPluginView { success: true })

@@ -17,7 +17,6 @@ use domain::plugin::PluginKey;
 use http::StatusCode;
 use resource_derive::View;
 use route_frame::access::{ADMIN, Access};
-use route_frame::app::App;
 use route_frame::call::Call;
 use route_frame::picture::Picture;
 use route_frame::route::Route;
@@ -29,6 +28,7 @@ use services::plugins::{PLUGINS_MAX, PluginEntry, record_of};
 use self::records::blocking;
 use self::refusals::failed;
 pub(crate) use self::view::PluginView;
+use crate::context::{RestCall, RestContext};
 
 /// All plugins.
 #[derive(Clone, Debug, Serialize, View)]
@@ -68,8 +68,8 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn list(call: Call) -> Result<PluginListView, Refusal> {
-    let app = Arc::clone(&call.app);
-    let plugins = blocking(move || all(&app)).await?;
+    let context = Arc::clone(call.rest());
+    let plugins = blocking(move || all(&context)).await?;
     let plugins = plugins.map_err(|error| Refusal::fault(format_args!("list the plugins: {error}")))?;
     let mut views = Vec::with_capacity(plugins.len());
     for plugin in &plugins {
@@ -79,26 +79,27 @@ async fn list(call: Call) -> Result<PluginListView, Refusal> {
 }
 
 /// Returns all plugins that have a folder or a record. Blocks.
-fn all(app: &App) -> std::io::Result<Vec<PluginEntry>> {
-    let records = app.models.plugins.load();
-    let mut keys = app.plugins.files.list()?;
+fn all(context: &RestContext) -> std::io::Result<Vec<PluginEntry>> {
+    let records = context.models.plugins.load();
+    let mut keys = context.plugins.installed.files.list()?;
     keys.extend(records.iter().map(|it| it.key.clone()));
     keys.sort();
     keys.dedup();
     keys.truncate(PLUGINS_MAX);
-    let read = |key: &PluginKey| app.plugins.read(key, records.one_by("key", key.as_str()).cloned());
+    let read =
+        |key: &PluginKey| context.plugins.installed.read(key, records.one_by("key", key.as_str()).cloned());
     Ok(keys.iter().filter_map(read).collect())
 }
 
 /// Gives each plugin in the folder a record. Running plugins whose folders were changed by hand need a restart.
 async fn reload(call: Call) -> Result<ReloadedPluginsView, Refusal> {
-    let _one = call.app.plugins.changes.lock().await;
-    let app = Arc::clone(&call.app);
-    let keys = blocking(move || app.plugins.files.list()).await?;
+    let _one = call.rest().plugins.installed.changes.lock().await;
+    let context = Arc::clone(call.rest());
+    let keys = blocking(move || context.plugins.installed.files.list()).await?;
     let mut keys = keys.map_err(|error| Refusal::fault(format_args!("list the plugins: {error}")))?;
     keys.truncate(PLUGINS_MAX);
     let count = keys.len();
-    let known = call.app.models.plugins.load();
+    let known = call.rest().models.plugins.load();
     keys.retain(|it| known.one_by("key", it.as_str()).is_none());
     if !keys.is_empty() {
         call.write(move |write| {
@@ -116,8 +117,8 @@ async fn reload(call: Call) -> Result<ReloadedPluginsView, Refusal> {
 async fn logo(call: Call) -> Result<Picture, Refusal> {
     let missing = || failed(Refusal::not_found("Logo not found"), "Logo not found");
     let key = PluginKey::from_folder(call.text("key")?).map_err(|_| missing())?;
-    let app = Arc::clone(&call.app);
-    let read = blocking(move || app.plugins.files.logo(&key)).await?;
+    let context = Arc::clone(call.rest());
+    let read = blocking(move || context.plugins.installed.files.logo(&key)).await?;
     let bytes = read.ok().flatten().ok_or_else(missing)?;
     // Other formats may contain programs.
     let format = PictureFormat::from_content(&bytes).filter(|it| *it != PictureFormat::Gif);

@@ -11,6 +11,7 @@ use storage::Error as StoreError;
 
 use super::refusals::unknown;
 use super::view::PluginView;
+use crate::context::RestCall;
 
 /// Returns the key in the path.
 pub(super) fn key_of(call: &Call) -> Result<PluginKey, Refusal> {
@@ -20,9 +21,9 @@ pub(super) fn key_of(call: &Call) -> Result<PluginKey, Refusal> {
 
 /// Reads the plugin with this key.
 pub(super) async fn find(call: &Call, key: &PluginKey) -> Result<PluginEntry, Refusal> {
-    let record = call.app.models.plugins.load().one_by("key", key.as_str()).cloned();
-    let (app, key) = (Arc::clone(&call.app), key.clone());
-    blocking(move || app.plugins.read(&key, record)).await?.ok_or_else(unknown)
+    let record = call.rest().models.plugins.load().one_by("key", key.as_str()).cloned();
+    let (context, key) = (Arc::clone(call.rest()), key.clone());
+    blocking(move || context.plugins.installed.read(&key, record)).await?.ok_or_else(unknown)
 }
 
 /// Changes the record of a plugin, or a new one.
@@ -53,5 +54,5 @@ pub(super) async fn blocking<T: Send + 'static>(
 
 /// Returns the installed plugins of the gateway.
 pub(super) fn installed(call: &Call) -> &InstalledPlugins {
-    &call.app.plugins
+    &call.rest().plugins.installed
 }

@@ -20,6 +20,7 @@ use warp::reply::Response as Reply;
 use super::records::{change, find, key_of, shown};
 use super::refusals::{NO_PLUGIN, NOT_FOR_PLUGINS, refused_with, sentence, unknown};
 use super::view::PluginView;
+use crate::context::RestCall;
 
 /// An action to run.
 #[derive(Debug, Body)]
@@ -175,7 +176,7 @@ async fn run(call: Call, body: PluginRunBody) -> Result<RunReply, Refusal> {
         return Err(refused_with(StatusCode::FORBIDDEN, "Plugin is disabled"));
     }
     let params = body.params.flatten().unwrap_or_default();
-    let answer = call.app.plugin_processes.handle.run(&key, &body.action, params, RunCause::Button).await;
+    let answer = call.rest().plugins.processes.handle.run(&key, &body.action, params, RunCause::Button).await;
     let (run, result) = match answer.map_err(|refusal| no_run(&refusal))? {
         RunAnswer::Running(run) => {
             return Ok(RunReply(PluginRunResultView { success: true, result: None, run }));
@@ -212,7 +213,7 @@ fn no_run(refusal: &RunRefusal) -> Refusal {
 async fn runs(call: Call) -> Result<PluginRunsView, Refusal> {
     let key = key_of(&call)?;
     find(&call, &key).await?;
-    let runs = call.app.plugin_processes.handle.jobs(&key);
+    let runs = call.rest().plugins.processes.handle.jobs(&key);
     Ok(PluginRunsView { runs: runs.into_iter().take(RUNS_MAX).map(view).collect() })
 }
 
@@ -243,7 +244,7 @@ fn view(run: PluginRun) -> PluginRunView {
 
 async fn cancel(call: Call) -> Result<CancelledRunView, Refusal> {
     let (key, run) = (key_of(&call)?, call.uuid()?);
-    let processes = &call.app.plugin_processes.handle;
+    let processes = &call.rest().plugins.processes.handle;
     processes.job(run).filter(|it| it.key == key).ok_or_else(|| Refusal::not_found("Not found."))?;
     processes.cancel(&key, run).map_err(|error| no_effect(&error))?;
     Ok(CancelledRunView { success: true })
@@ -253,7 +254,7 @@ async fn logs(call: Call, query: PluginLogQuery) -> Result<PluginLogView, Refusa
     let key = key_of(&call)?;
     find(&call, &key).await?;
     let lines_max = usize::try_from(query.lines.unwrap_or(LINES_DEFAULT)).unwrap_or(usize::MAX);
-    Ok(PluginLogView { lines: call.app.plugin_processes.handle.logs(&key, lines_max).await })
+    Ok(PluginLogView { lines: call.rest().plugins.processes.handle.logs(&key, lines_max).await })
 }
 
 async fn restart(call: Call) -> Result<RestartedPluginView, Refusal> {
@@ -267,7 +268,7 @@ async fn restart(call: Call) -> Result<RestartedPluginView, Refusal> {
         plugin.failed_starts = 0;
     })
     .await?;
-    let processes = &call.app.plugin_processes.handle;
+    let processes = &call.rest().plugins.processes.handle;
     if let Ok(done) = timeout(START_WAIT_MAX, processes.restart(&key)).await {
         done.map_err(|error| no_effect(&error))?;
     }
@@ -276,7 +277,7 @@ async fn restart(call: Call) -> Result<RestartedPluginView, Refusal> {
 
 /// Starts or ends the process of a plugin as its record has it. A plugin that does not start shows that itself.
 pub(super) async fn follow_record(call: &Call, key: &PluginKey) {
-    let reload = call.app.plugin_processes.handle.reload(key);
+    let reload = call.rest().plugins.processes.handle.reload(key);
     // An error is the state of the plugin, which the answer contains.
     let _ = timeout(START_WAIT_MAX, reload).await;
 }

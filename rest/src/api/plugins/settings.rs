@@ -13,6 +13,7 @@ use server::reply::Refusal;
 
 use super::records::{change, find, key_of};
 use super::refusals::NO_PLUGIN;
+use crate::context::RestCall;
 
 /// New settings of a plugin.
 #[derive(Debug, Body)]
@@ -55,6 +56,6 @@ async fn replace(call: Call, new: NewPluginSettings) -> Result<ChangedPluginSett
     })?;
     let masked = settings.masked(&fields);
     change(&call, key.clone(), move |plugin| plugin.settings = settings).await?;
-    call.app.plugin_processes.handle.settings_changed(&key);
+    call.rest().plugins.processes.handle.settings_changed(&key);
     Ok(ChangedPluginSettingsView { success: true, settings: masked })
 }

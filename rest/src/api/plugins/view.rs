@@ -9,6 +9,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use services::plugins::PluginEntry;
 
+use crate::context::RestCall;
+
 /// A schedule of a plugin.
 #[derive(Clone, Debug, Serialize, View)]
 pub(crate) struct PluginScheduleView {
@@ -153,11 +155,11 @@ impl PluginView {
     }
 
     pub(super) async fn new(call: &Call, plugin: &PluginEntry) -> Self {
-        let processes = &call.app.plugin_processes.handle;
+        let processes = &call.rest().plugins.processes.handle;
         let (status, resources) = (processes.state(&plugin.key), processes.resources(&plugin.key).await);
         let (record, manifest) = (plugin.record.as_deref(), plugin.manifest());
         let (waiting_deliveries, dead_deliveries) =
-            record.map_or((0, 0), |it| call.app.integrations.counts_of_plugin(it.id));
+            record.map_or((0, 0), |it| call.rest().operation.integrations.counts_of_plugin(it.id));
         let schedules = record.map(|it| processes.schedules_of(it.id)).unwrap_or_default();
         let fields = plugin.fields();
         let reported = record.and_then(|it| it.reported.clone()).filter(|_| {

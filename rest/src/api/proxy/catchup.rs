@@ -10,7 +10,6 @@ use node::playing_control::{Controlled, Order, Outcome};
 use player::catchup::{MINUTES_DEFAULT, MINUTES_MAX, source_of, visible};
 use resource_derive::{Body, View};
 use route_frame::access::{ADMIN, STREAMER};
-use route_frame::app::App;
 use route_frame::call::Call;
 use route_frame::route::{Created, NoContent, Route};
 use route_frame::value::Time;
@@ -21,7 +20,7 @@ use uuid::Uuid;
 
 use super::catchup_view::{CatchupSessionView, CatchupStatsView, session_name, sessions_view};
 use super::control::{node_unanswered, on, order};
-use crate::nodes::Nodes;
+use crate::context::{RestCall, RestContext};
 
 /// A part of the past of a channel.
 #[derive(Clone, Debug, Body)]
@@ -143,7 +142,7 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn sessions(call: Call) -> Result<Vec<CatchupSessionView>, Refusal> {
-    let models = &call.app.models;
+    let models = &call.rest().models;
     Ok(own(&call)?.iter().map(|it| CatchupSessionView::new(models, it)).collect())
 }
 
@@ -154,7 +153,7 @@ async fn create(call: Call, body: CatchupRequest) -> Result<Created<CatchupAddre
     let minutes = duration.map(i64::from).filter(|it| *it > 0).unwrap_or(MINUTES_DEFAULT).min(MINUTES_MAX);
     let times = ArchiveTimes { start, duration: minutes * 60, now: now_ms() / 1000 };
     source_of(&call, &channel, times).await?;
-    let (token, expires_at) = call.app.auth.play_token(call.user()?, &call.headers, channel_uuid);
+    let (token, expires_at) = call.rest().auth.play_token(call.user()?, &call.headers, channel_uuid);
     let session_id = Uuid::new_v4();
     let query = Serializer::new(String::new())
         .append_pair("start", &start.to_string())
@@ -192,12 +191,12 @@ async fn end(call: Call) -> Result<NoContent, Refusal> {
 }
 
 async fn catchup_stats(call: Call) -> Result<CatchupStatsView, Refusal> {
-    Ok(stats(&call.app).await)
+    Ok(stats(call.rest()).await)
 }
 
 /// Returns everybody who watches the past of a channel.
-pub(super) async fn stats(app: &App) -> CatchupStatsView {
-    sessions_view(&app.models, &past(app.nodes()).await)
+pub(super) async fn stats(context: &RestContext) -> CatchupStatsView {
+    sessions_view(&context.models, &past(&context.nodes).await)
 }
 
 async fn stop_client(call: Call, body: StopCatchupClient) -> Result<StoppedCatchupClientView, Refusal> {
@@ -216,17 +215,21 @@ async fn stop_client(call: Call, body: StopCatchupClient) -> Result<StoppedCatch
 
 /// Ends a session. Returns `None` if it does not exist.
 fn stop(call: &Call, id: u64) -> Option<VodSessionInfo> {
-    call.app.vod.stop_session(id).or_else(|| call.app.time_shift.stop_session(id))
+    call.rest().live.vod.stop_session(id).or_else(|| call.rest().live.time_shift.stop_session(id))
 }
 
 /// Notes where the player of a session says that its viewer is. Returns `None` if the session does not exist.
 fn note_position(call: &Call, id: u64, position: ReportedPosition) -> Option<()> {
-    call.app.vod.report_position(id, position).or_else(|| call.app.time_shift.report_position(id, position))
+    call.rest()
+        .live
+        .vod
+        .report_position(id, position)
+        .or_else(|| call.rest().live.time_shift.report_position(id, position))
 }
 
 /// Returns those of the caller; admins have all.
 fn own(call: &Call) -> Result<Vec<VodSessionInfo>, Refusal> {
     let (user, is_admin) = (call.identity()?, call.is_admin());
     let is_own = |it: &VodSessionInfo| is_admin || it.viewer.user.as_ref() == Some(&user.username);
-    Ok(own_past(call.app.nodes()).into_iter().filter(is_own).collect())
+    Ok(own_past(&call.rest().nodes).into_iter().filter(is_own).collect())
 }

@@ -17,7 +17,7 @@ use server::reply::Refusal;
 use uuid::Uuid;
 
 use super::live::{no_answer, not_live};
-use crate::nodes::Nodes;
+use crate::context::RestCall;
 
 /// A stopped channel.
 #[derive(Clone, Debug, Serialize, View)]
@@ -184,7 +184,7 @@ async fn stop_client(call: Call, body: StopClient) -> Result<StoppedClientView, 
 
 /// Carries out an order of the caller on the nodes that it concerns.
 pub(super) async fn order(call: &Call, order: Order) -> Result<Outcome, Refusal> {
-    control(call.app.nodes(), &call.headers, order).await.map_err(no_answer)
+    control(&call.rest().nodes, &call.headers, order).await.map_err(no_answer)
 }
 
 /// Returns the end of a sentence about what was done, which names the nodes of a cluster.
@@ -214,11 +214,11 @@ async fn change_stream(call: Call, body: ChangeStream) -> Result<SwitchedChannel
 /// Returns the stream of a channel or a preview with this URL. Other URLs are refused, because no account's slot belongs to
 /// them.
 async fn stream_at(call: &Call, url: &str) -> Result<Option<StreamId>, Refusal> {
-    let (models, uuid) = (&call.app.models, call.uuid()?);
+    let (models, uuid) = (&call.rest().models, call.uuid()?);
     let of_channel = models.channels.load().one_by("uuid", uuid.as_bytes()).map(|it| it.streams.clone());
     let streams = match of_channel {
         Some(it) => it,
-        None => match live(&call.app.switchboard, uuid).await.map_err(no_answer)? {
+        None => match live(&call.rest().live.switchboard, uuid).await.map_err(no_answer)? {
             Some((Target::Stream(id), _)) => vec![id],
             _ => Vec::new(),
         },
@@ -346,7 +346,7 @@ mod tests {
             if let Some(user) = user {
                 headers.insert(AUTHORIZATION, rest.bearer(user).parse().unwrap());
             }
-            let done = perform_for(rest.app.nodes(), &headers, Order::Stop(Uuid::from_u128(1))).await;
+            let done = perform_for(&rest.context.nodes, &headers, Order::Stop(Uuid::from_u128(1))).await;
             assert_eq!(done.map_err(|it| it.reason().0.as_u16()), expected, "{user:?}");
         };
         check(None, Err(401)).await;

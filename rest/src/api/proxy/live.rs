@@ -7,10 +7,12 @@ use route_frame::call::Call;
 use server::reply::Refusal;
 use uuid::Uuid;
 
+use crate::context::RestCall;
+
 /// Returns the live channel or preview of this node with the UUID of the path, and its status.
 pub(super) async fn live(call: &Call) -> Result<(Target, ChannelStatus), Refusal> {
     let uuid = call.uuid()?;
-    let found = playing_control::live(&call.app.switchboard, uuid).await.map_err(no_answer)?;
+    let found = playing_control::live(&call.rest().live.switchboard, uuid).await.map_err(no_answer)?;
     found.ok_or_else(|| not_live(uuid))
 }
 

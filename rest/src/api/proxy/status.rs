@@ -11,7 +11,7 @@ use server::reply::Refusal;
 
 use super::live::{live, no_answer, not_live};
 use super::live_view::{LiveChannelView, LiveChannelsView};
-use crate::nodes::Nodes;
+use crate::context::RestCall;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -27,13 +27,13 @@ pub(super) fn routes() -> Vec<Route> {
 
 pub(super) async fn list(call: Call) -> Result<LiveChannelsView, Refusal> {
     let clients = if call.is_admin() { WantedClients::All } else { WantedClients::NONE };
-    let all = overview(call.app.nodes(), &clients).await.map_err(no_answer)?;
+    let all = overview(&call.rest().nodes, &clients).await.map_err(no_answer)?;
     let channels: Vec<_> = match call.is_admin() {
-        true => all.iter().map(|it| LiveChannelView::new(&call.app.models, it)).collect(),
+        true => all.iter().map(|it| LiveChannelView::new(&call.rest().models, it)).collect(),
         false => {
             let is_visible = visible_targets(&call);
             let own = all.iter().filter(|it| is_visible(it.target));
-            own.map(|it| LiveChannelView::new(&call.app.models, it).reduced()).collect()
+            own.map(|it| LiveChannelView::new(&call.rest().models, it).reduced()).collect()
         }
     };
     Ok(LiveChannelsView { count: channels.len(), channels })
@@ -53,19 +53,19 @@ async fn retrieve(call: Call) -> Result<LiveChannelView, Refusal> {
 
 /// Returns the status of the live channel or preview of the path, on all nodes.
 async fn live_anywhere(call: &Call) -> Result<ChannelStatus, Refusal> {
-    if call.app.nodes().node().is_none() {
+    if call.rest().nodes.node().is_none() {
         return Ok(live(call).await?.1);
     }
     let uuid = call.uuid()?;
     let clients = if call.is_admin() { WantedClients::for_channel(uuid) } else { WantedClients::NONE };
-    let all = overview(call.app.nodes(), &clients).await.map_err(no_answer)?;
+    let all = overview(&call.rest().nodes, &clients).await.map_err(no_answer)?;
     let found = all.into_iter().find(|it| it.target.uuid() == uuid).ok_or_else(|| not_live(uuid))?;
     found.status.ok_or_else(|| no_answer(AskError::Timeout))
 }
 
 /// Returns the test whether a target is a channel that the caller may see.
 pub(in crate::api) fn visible_targets(call: &Call) -> impl Fn(Target) -> bool + use<> {
-    let (channels, limits) = (call.app.models.channels.load(), call.view_limits());
+    let (channels, limits) = (call.rest().models.channels.load(), call.view_limits());
     move |target| match target {
         Target::Channel(uuid) => {
             channels.one_by("uuid", uuid.as_bytes()).is_some_and(|it| visible(&limits, it))

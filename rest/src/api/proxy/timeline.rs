@@ -13,7 +13,7 @@ use server::reply::Refusal;
 use uuid::Uuid;
 
 use crate::choice::{Choice, Named, choice};
-use crate::nodes::Nodes;
+use crate::context::RestCall;
 
 /// Recent history of a channel.
 #[derive(Clone, Debug, Serialize, View)]
@@ -128,7 +128,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn retrieve(call: Call) -> Result<ChannelTimelineView, Refusal> {
     let uuid = call.uuid()?;
-    let ChannelTimelines { runs, missing } = timeline(call.app.nodes(), uuid).await;
+    let ChannelTimelines { runs, missing } = timeline(&call.rest().nodes, uuid).await;
     let newest = runs.first().ok_or_else(|| {
         let mut text = format!("Channel {uuid} is not playing and was not played recently.");
         if !missing.is_empty() {

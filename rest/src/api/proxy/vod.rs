@@ -20,7 +20,7 @@ use super::control::{node_unanswered, on, order};
 use super::live_view::LiveChannelsView;
 use super::status::list;
 use super::vod_view::{VodStatsView, sessions_view};
-use crate::nodes::Nodes;
+use crate::context::RestCall;
 
 /// Everything that is being watched.
 #[derive(Clone, Debug, Serialize, View)]
@@ -79,13 +79,13 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn stats(call: Call) -> Result<StatsView, Refusal> {
-    let vod = sessions_view(&call.app.models, &films(call.app.nodes()).await)?;
-    let catchup = catchup::stats(&call.app).await;
+    let vod = sessions_view(&call.rest().models, &films(&call.rest().nodes).await)?;
+    let catchup = catchup::stats(call.rest()).await;
     Ok(StatsView { live: list(call).await?, vod, catchup, timestamp: Time(now_ms()) })
 }
 
 async fn vod_stats(call: Call) -> Result<VodStatsView, Refusal> {
-    sessions_view(&call.app.models, &films(call.app.nodes()).await)
+    sessions_view(&call.rest().models, &films(&call.rest().nodes).await)
 }
 
 async fn stop_client(call: Call, body: StopVodClient) -> Result<StoppedVodClientView, Refusal> {

@@ -18,6 +18,7 @@ use storage::Write;
 use storage::records::{category_key, category_link_key};
 
 use crate::choice::Named;
+use crate::context::RestCall;
 use crate::list::{ArrayOrPage, ByName, Ordering, Search, WholeOrPages, matches};
 
 /// A category of films or of series.
@@ -152,7 +153,7 @@ async fn visible(call: &Call) -> Result<Option<BTreeSet<VodCategoryId>>, Refusal
     if call.is_admin() {
         return Ok(None);
     }
-    let (index, seen) = (call.app.titles.index().await?, call.seen_titles());
+    let (index, seen) = (call.rest().imports.titles.index().await?, call.seen_titles());
     let category_ids = |kind| index.categories(kind, &seen.limits, Some(seen.sources())).into_keys();
     Ok(Some(TitleKind::ALL.into_iter().flat_map(category_ids).collect()))
 }
@@ -162,8 +163,8 @@ async fn list(
     (filters, paging): (CategoryFilters, WholeOrPages),
 ) -> Result<ArrayOrPage<CategoryView>, Refusal> {
     let visible = visible(&call).await?;
-    let categories = call.app.models.vod_categories.load();
-    let links = call.app.models.vod_account_categories.load();
+    let categories = call.rest().models.vod_categories.load();
+    let links = call.rest().models.vod_account_categories.load();
     let is_wanted = |it: &VodCategory| {
         let category_links = || links.by("category", it.id.0.to_be_bytes());
         visible.as_ref().is_none_or(|visible| visible.contains(&it.id))
@@ -183,10 +184,10 @@ async fn list(
 async fn retrieve(call: Call) -> Result<CategoryView, Refusal> {
     let id = VodCategoryId(call.id()?);
     let visible = visible(&call).await?;
-    let categories = call.app.models.vod_categories.load();
+    let categories = call.rest().models.vod_categories.load();
     let found = categories.get(id.0).filter(|it| visible.is_none_or(|visible| visible.contains(&it.id)));
     let found = found.ok_or_else(|| Refusal::not_found("No VODCategory matches the given query."))?;
-    Ok(view(found, &call.app.models.vod_account_categories.load(), call.is_admin()))
+    Ok(view(found, &call.rest().models.vod_account_categories.load(), call.is_admin()))
 }
 
 fn view(category: &VodCategory, links: &storage::Table<AccountCategory>, is_admin: bool) -> CategoryView {
@@ -242,7 +243,7 @@ async fn enable(call: Call, body: EnableCategories) -> Result<CategoriesEnabledV
         return Err(FieldErrors::required("ids").into());
     }
     if let Some(account) = body.m3u_account
-        && call.app.models.accounts.load().get(account.0).is_none()
+        && call.rest().models.accounts.load().get(account.0).is_none()
     {
         return Err(Refusal::unknown::<domain::account::Account>());
     }

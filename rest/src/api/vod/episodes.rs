@@ -15,6 +15,7 @@ use storage::Models;
 
 use super::titles::find;
 use super::view::{EpisodeView, VodLookup, unknown};
+use crate::context::RestCall;
 use crate::list::{Page, Paging, Search};
 
 /// 20 episodes per page by default, at most 100.
@@ -57,7 +58,7 @@ type Found = (Title, Episode);
 
 async fn list(call: Call, (filters, paging): (EpisodeFilters, Pages)) -> Result<Page<EpisodeView>, Refusal> {
     let (offset, limit) = paging.window();
-    let (models, seen) = (call.app.models.clone(), call.seen_titles());
+    let (models, seen) = (call.rest().models.clone(), call.seen_titles());
     let (count, found) = reading(move || find_all(&models, &seen, &filters, offset, limit)).await?;
     let lookup = VodLookup::load(&call);
     paging.envelope(&call, count, found.iter().map(|(series, it)| lookup.episode(series, it)).collect())
@@ -124,7 +125,7 @@ async fn retrieve(call: Call) -> Result<EpisodeView, Refusal> {
 
 /// Returns the episode with this id, and its series, if the caller sees it.
 pub(super) async fn find_episode(call: &Call, id: u32) -> Result<Found, Refusal> {
-    let titles = call.app.models.vod.clone();
+    let titles = call.rest().models.vod.clone();
     let found = reading(move || {
         let Some(episode) = titles.episode(EpisodeId(id))? else { return Ok(None) };
         Ok(titles.get(episode.series)?.map(|it| (it, episode)))
@@ -136,7 +137,7 @@ pub(super) async fn find_episode(call: &Call, id: u32) -> Result<Found, Refusal>
 
 async fn episodes_of_series(call: Call) -> Result<Vec<EpisodeView>, Refusal> {
     let series = find(&call, TitleKind::Series).await?;
-    let (opened, episodes) = call.app.titles.open_series(series).await?;
+    let (opened, episodes) = call.rest().imports.titles.open_series(series).await?;
     // A refresh may have changed what the caller sees.
     let seen = call.seen_titles();
     if !seen.lists(&opened.title) {

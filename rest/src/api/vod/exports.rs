@@ -10,6 +10,8 @@ use serde::Serialize;
 use server::reply::Refusal;
 use services::strm_export::ExportReport;
 
+use crate::context::RestCall;
+
 /// The export of films and series as STRM files. Its settings are the library settings.
 #[derive(Clone, Debug, Serialize, View)]
 #[resource(name = "STRMExport")]
@@ -48,7 +50,7 @@ async fn retrieve(call: Call) -> Result<ExportView, Refusal> {
 }
 
 async fn start(call: Call) -> Result<Accepted<ExportView>, Refusal> {
-    let exports = &call.app.strm_exports;
+    let exports = &call.rest().imports.strm_exports;
     if let Err(error) = exports.order() {
         return Err(Refusal::bad_request(format!("{error:#}")));
     }
@@ -60,7 +62,7 @@ async fn start(call: Call) -> Result<Accepted<ExportView>, Refusal> {
 }
 
 fn view(call: &Call) -> ExportView {
-    let exports = &call.app.strm_exports;
+    let exports = &call.rest().imports.strm_exports;
     let last = exports.last();
     let outcome = last.as_ref().map(|it| it.outcome.clone());
     let report = outcome.clone().and_then(Result::ok).unwrap_or_default();

@@ -11,6 +11,7 @@ use services::titles::reading;
 
 use super::titles::{find, with_counts};
 use super::view::TitleView;
+use crate::context::RestCall;
 use crate::list::{Page, Paging};
 
 /// 24 titles per page by default, at most 100.
@@ -40,9 +41,9 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn list(call: Call, paging: Pages) -> Result<Page<TitleView>, Refusal> {
     let owner = call.user()?.id;
-    let favorites = call.app.models.title_favorites.load();
+    let favorites = call.rest().models.title_favorites.load();
     let ids: Vec<TitleId> = favorites.get(owner.0).map(|it| it.titles.clone()).unwrap_or_default();
-    let (titles, seen) = (call.app.models.vod.clone(), call.seen_titles());
+    let (titles, seen) = (call.rest().models.vod.clone(), call.seen_titles());
     let found = reading(move || {
         let mut found: Vec<domain::vod::Title> = Vec::new();
         for id in ids.into_iter().rev() {

@@ -15,6 +15,7 @@ use services::titles::{SeenTitles, numeric_rating, reading};
 use storage::VodTitles;
 
 use crate::choice::choice;
+use crate::context::RestCall;
 use crate::list::{Ordering, Search};
 
 /// Filters of lists of films and series. A title must match all of them.
@@ -155,7 +156,7 @@ impl TitleFilters {
 
 /// Returns the categories with this id or name.
 fn categories(call: &Call, wanted: &str) -> HashSet<VodCategoryId> {
-    let categories = call.app.models.vod_categories.load();
+    let categories = call.rest().models.vod_categories.load();
     let (name, kind) = split_category(wanted).map_or((wanted, None), |(name, kind)| (name, Some(kind)));
     let id = wanted.parse().ok().map(VodCategoryId);
     let is_wanted = |it: &&Arc<VodCategory>| {
@@ -182,8 +183,8 @@ impl Wanted {
 
     /// Returns the ids of all titles that match.
     async fn ids(self, call: &Call) -> Result<Vec<TitleId>, Refusal> {
-        let index = call.app.titles.index().await?;
-        let titles = call.app.models.vod.clone();
+        let index = call.rest().imports.titles.index().await?;
+        let titles = call.rest().models.vod.clone();
         reading(move || {
             let ids = index.ids(&self.query, &self.seen.limits, self.seen.listed_sources());
             match self.records.is_empty() {
@@ -198,8 +199,8 @@ impl Wanted {
 
     /// Returns the titles of a window.
     pub(super) async fn find(self, call: &Call, offset: usize, limit: usize) -> Result<TitlesFound, Refusal> {
-        let index = call.app.titles.index().await?;
-        let titles = call.app.models.vod.clone();
+        let index = call.rest().imports.titles.index().await?;
+        let titles = call.rest().models.vod.clone();
         reading(move || {
             let (limits, sources) = (&self.seen.limits, self.seen.listed_sources());
             if self.records.is_empty() {

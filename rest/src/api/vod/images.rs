@@ -19,6 +19,7 @@ use super::filters::{TitleFilters, TitlesFound};
 use super::titles::find_id;
 use super::view::{VodLogoView, VodLookup, unknown};
 use crate::choice::{Named, choice};
+use crate::context::RestCall;
 use crate::images::{Image, PictureName};
 use crate::list::{Page, Paging};
 
@@ -120,7 +121,7 @@ async fn picture_of_title(
     name: Option<&PictureName>,
 ) -> Result<Image, Refusal> {
     let id = id.ok_or_else(|| unknown(kind))?;
-    let titles = call.app.models.vod.clone();
+    let titles = call.rest().models.vod.clone();
     let picture = reading(move || {
         let Some(title) = titles.get(id)? else { return Ok(None) };
         let url = match backdrop {
@@ -149,7 +150,7 @@ async fn episode_version(call: Call) -> Result<Image, Refusal> {
 }
 
 async fn show_episode(call: &Call, name: Option<&PictureName>) -> Result<Image, Refusal> {
-    let (titles, id) = (call.app.models.vod.clone(), EpisodeId(call.id()?));
+    let (titles, id) = (call.rest().models.vod.clone(), EpisodeId(call.id()?));
     let episode = reading(move || titles.episode(id)).await?;
     let episode = episode.ok_or_else(|| Refusal::not_found("No Episode matches the given query."))?;
     let picture = episode.first(|it| it.logo.clone());
@@ -172,7 +173,7 @@ async fn image(
     name: Option<&PictureName>,
 ) -> Image {
     let Some((url, account)) = picture else { return Image::placeholder(&call.headers) };
-    let bytes = call.app.logo_cache.get(&url, way(call, account)).await;
+    let bytes = call.rest().pictures.logo_cache.get(&url, way(call, account)).await;
     let is_present = name.is_some_and(|it| it.is_version_of(&url));
     let image = bytes.and_then(|it| Image::new(it, &call.headers)).map(|it| it.kept_long(is_present));
     image.unwrap_or_else(|| Image::placeholder(&call.headers))
@@ -181,7 +182,7 @@ async fn image(
 /// Returns the way to a picture: no nearer than the list that named it.
 fn way(call: &Call, account: Option<AccountId>) -> ImageWay {
     match account {
-        Some(account) => ImageWay::from_account(&call.app.models, account),
+        Some(account) => ImageWay::from_account(&call.rest().models, account),
         None => Reach::default().into(),
     }
 }

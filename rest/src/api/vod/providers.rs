@@ -19,6 +19,7 @@ use uuid::Uuid;
 use super::episodes::find_episode;
 use super::titles::find;
 use super::view::{AccountNameView, RelationView, VodLookup, unknown};
+use crate::context::RestCall;
 
 /// The facts of a film, as an account states them.
 #[derive(Clone, Debug, Serialize, View)]
@@ -239,7 +240,7 @@ async fn movie_provider_info(call: Call, which: WhichRelation) -> Result<MoviePr
     let film = find(&call, TitleKind::Movie).await?;
     let lookup = VodLookup::load(&call);
     let wanted = choose(&lookup, &film, which.relation_id)?.id;
-    let OpenedTitle { title: film, details } = call.app.titles.open(film, Some(wanted)).await?;
+    let OpenedTitle { title: film, details } = call.rest().imports.titles.open(film, Some(wanted)).await?;
     let relation = film.relation(wanted).ok_or_else(|| unknown(TitleKind::Movie))?;
     let properties = Properties::from_title(&film, details.as_ref());
     let picture = film.logo().map(|_| image_address(&lookup.origin, &film)).unwrap_or_default();
@@ -289,8 +290,8 @@ async fn series_provider_info(call: Call, options: SeriesOptions) -> Result<Seri
     let lookup = VodLookup::load(&call);
     let wanted = choose(&lookup, &series, options.relation_id)?.id;
     let (OpenedTitle { title: series, details }, episodes) = match options.include_episodes {
-        Some(false) => (call.app.titles.open(series, Some(wanted)).await?, Vec::new()),
-        _ => call.app.titles.open_series(series).await?,
+        Some(false) => (call.rest().imports.titles.open(series, Some(wanted)).await?, Vec::new()),
+        _ => call.rest().imports.titles.open_series(series).await?,
     };
     let relation = series.relation(wanted).ok_or_else(|| unknown(TitleKind::Series))?;
     let properties = Properties::from_title(&series, details.as_ref());
@@ -366,7 +367,7 @@ fn play_address(
     extension: &str,
     duration_secs: Option<u32>,
 ) -> Result<PlayAddressView, Refusal> {
-    let (token, expires_at) = call.app.auth.play_token(call.user()?, &call.headers, uuid);
+    let (token, expires_at) = call.rest().auth.play_token(call.user()?, &call.headers, uuid);
     Ok(PlayAddressView {
         url: format!("{}/proxy/vod/{kind}/{uuid}?token={token}", call.player_origin()),
         container_extension: extension.to_owned(),

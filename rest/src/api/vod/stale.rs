@@ -18,6 +18,7 @@ use storage::Write;
 
 use super::edit::{MANY, selected};
 use crate::choice::Named;
+use crate::context::RestCall;
 
 /// Selects stale relations.
 #[derive(Clone, Debug, Body)]
@@ -58,7 +59,7 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn clean_stale(call: Call, body: StaleSelection) -> Result<CleanedView, Refusal> {
-    let accounts = call.app.models.accounts.load();
+    let accounts = call.rest().models.accounts.load();
     let wanted: Option<HashSet<AccountId>> = body.m3u_accounts.map(HashSet::from_iter);
     if let Some(unknown) = wanted.iter().flatten().find(|it| accounts.get(it.0).is_none()) {
         return Err(Refusal::no_such("m3u_accounts", unknown));
@@ -79,7 +80,7 @@ async fn clean_stale(call: Call, body: StaleSelection) -> Result<CleanedView, Re
     let is_meant = move |it: &Relation| {
         it.is_stale() && wanted.as_ref().is_none_or(|wanted| wanted.contains(&it.account))
     };
-    let titles = call.app.models.vod.clone();
+    let titles = call.rest().models.vod.clone();
     let (ids, is_meant) = reading(move || {
         let mut ids: Vec<TitleId> = Vec::new();
         titles.while_each(|title| {

@@ -10,6 +10,7 @@ use services::titles::reading;
 
 use super::filters::{TitleFilters, TitlesFound};
 use super::view::{MovieView, SeriesView, TitleView, VodLookup, unknown};
+use crate::context::RestCall;
 use crate::list::{Page, Paging};
 
 /// 20 titles per page by default, at most 100.
@@ -57,7 +58,7 @@ async fn all(call: Call, (filters, paging): (TitleFilters, MixedPages)) -> Resul
 
 /// Returns what views depend on, with the numbers of episodes of these series.
 pub(super) async fn with_counts(call: &Call, titles: &[Title]) -> Result<VodLookup, Refusal> {
-    let vod = call.app.models.vod.clone();
+    let vod = call.rest().models.vod.clone();
     let series: Vec<TitleId> =
         titles.iter().map(|it| it.id).filter(|it| it.kind() == TitleKind::Series).collect();
     let counts = reading(move || series.into_iter().map(|it| Ok((it, vod.episodes_of(it)?.len()))).collect());
@@ -85,7 +86,7 @@ pub(super) async fn find(call: &Call, kind: TitleKind) -> Result<Title, Refusal>
 
 pub(super) async fn find_id(call: &Call, kind: TitleKind, number: u32) -> Result<Title, Refusal> {
     let id = TitleId::new(kind, number).ok_or_else(|| unknown(kind))?;
-    let titles = call.app.models.vod.clone();
+    let titles = call.rest().models.vod.clone();
     let found = reading(move || titles.get(id)).await?;
     let seen = call.seen_titles();
     found.filter(|it| seen.lists(it)).ok_or_else(|| unknown(kind))

@@ -20,6 +20,7 @@ use uuid::Uuid;
 
 use super::edit::{MANY, selected};
 use crate::api::m3u::vod::start_refresh;
+use crate::context::RestCall;
 
 /// Selects accounts whose films and series are refreshed.
 #[derive(Clone, Debug, Body)]
@@ -133,7 +134,7 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn refresh(call: Call, body: AccountSelection) -> Result<Accepted<RefreshesView>, Refusal> {
-    let accounts = call.app.models.accounts.load();
+    let accounts = call.rest().models.accounts.load();
     let wanted = match body.m3u_accounts {
         Some(ids) => ids,
         None => {
@@ -176,7 +177,7 @@ async fn update(
 ) -> Result<Accepted<UpdateStartedView>, Refusal> {
     let is_named = body.ids.is_some();
     let titles = existing(call, selected(call, kinds, body.ids, body.filter).await?, is_named).await?;
-    let started = call.app.vod_importer.update_details(titles).await;
+    let started = call.rest().imports.vod_importer.update_details(titles).await;
     match started.map_err(|error| Refusal::unavailable(error.sentence()))? {
         DetailsUpdateStart::Started { update, n_titles } => Ok(Accepted(UpdateStartedView {
             task_id: update.job,
@@ -191,7 +192,7 @@ async fn update(
 
 /// Returns the titles with these ids, or those that they were merged into. `is_named`: each of them must exist.
 async fn existing(call: &Call, ids: Vec<TitleId>, is_named: bool) -> Result<Vec<TitleId>, Refusal> {
-    let titles = call.app.models.vod.clone();
+    let titles = call.rest().models.vod.clone();
     let found = reading(move || {
         let read = |it: TitleId| Ok((it, titles.get(it)?.map(|it| it.id)));
         ids.into_iter().map(read).collect::<Result<Vec<_>, storage::Error>>()
@@ -208,7 +209,7 @@ async fn existing(call: &Call, ids: Vec<TitleId>, is_named: bool) -> Result<Vec<
 }
 
 async fn list(call: Call) -> Result<Vec<UpdateView>, Refusal> {
-    Ok(call.app.vod_importer.updates().into_iter().map(view).collect())
+    Ok(call.rest().imports.vod_importer.updates().into_iter().map(view).collect())
 }
 
 fn view(update: DetailsUpdate) -> UpdateView {

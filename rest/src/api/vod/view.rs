@@ -18,6 +18,7 @@ use storage::Table;
 use uuid::Uuid;
 
 use crate::choice::{Named, choice};
+use crate::context::RestCall;
 use crate::record::view_from;
 
 choice!(TitleKind {
@@ -377,7 +378,7 @@ pub(super) struct VodLookup {
 
 impl VodLookup {
     pub(super) fn load(call: &Call) -> Self {
-        let models = &call.app.models;
+        let models = &call.rest().models;
         Self {
             origin: call.origin(),
             is_admin: call.is_admin(),

@@ -13,10 +13,11 @@ use route_frame::call::Call;
 use server::reply::Refusal;
 
 use super::guide::GuideLookup;
-use crate::api::channels::channels::rows::{ChannelRow, ChannelRowCache};
+use crate::api::channels::channels::rows::ChannelRow;
 use crate::api::channels::lineups::find_own;
 use crate::api::channels::values::{GroupFilter, GroupNames};
 use crate::choice::{Named, choice};
+use crate::context::RestCall;
 use crate::list::{Ordering, Search, contains_lower};
 
 /// Filters of the list of channels. A channel must match all of them.
@@ -91,7 +92,7 @@ choice!(
 
 /// Returns a channel that the caller may see.
 pub(super) fn find_visible(call: &Call, id: u32) -> Result<Arc<Channel>, Refusal> {
-    let (channels, is_listed) = (call.app.models.channels.load(), call.listed());
+    let (channels, is_listed) = (call.rest().models.channels.load(), call.listed());
     let channel = channels.get(id).filter(|it| is_listed(it));
     channel.cloned().ok_or_else(Refusal::unknown::<Channel>)
 }
@@ -107,7 +108,7 @@ impl ChannelFilters {
             }
             None => None,
         };
-        let groups = call.app.models.groups.load();
+        let groups = call.rest().models.groups.load();
         let ids: Option<HashSet<ChannelId>> = self.ids.map(HashSet::from_iter);
         let of_groups = self.channel_group.map(|it| GroupFilter::new(it, &groups).ids);
         let state = match self.visibility_filter {
@@ -116,7 +117,7 @@ impl ChannelFilters {
             Some(Named(Visibility::All)) | None => None,
         };
         let states = [self.enabled, state];
-        let (guides, of_guide) = (GuideLookup::new(&call.app.models), self.epg.map(GuideFilter::new));
+        let (guides, of_guide) = (GuideLookup::new(&call.rest().models), self.epg.map(GuideFilter::new));
         let stale = (self.only_stale == Some(true)).then(|| stale_streams(call));
         let archives = (self.only_catchup == Some(true)).then(|| call.archives());
         let is_wanted = |row: &ChannelRow| {
@@ -140,7 +141,7 @@ impl ChannelFilters {
                 && contains_lower(self.tvg_id.as_ref(), [&row.tvg_id])
                 && contains_lower(self.search.as_ref(), [&row.name, &row.tvg_id, &row.group])
         };
-        let rows = call.app.state::<ChannelRowCache>().load(&call.app.models);
+        let rows = call.rest().channel_rows.load(&call.rest().models);
         let ordering = self.ordering.unwrap_or(Ordering::ascending(By::Number));
         let mut found: Vec<&ChannelRow> = match ordering.by {
             By::Name => rows.by_name(ordering.is_descending).filter(|it| is_wanted(it)).collect(),
@@ -199,7 +200,7 @@ impl GuideFilter {
 
 /// Returns the streams of channels that are missing from their latest playlist.
 fn stale_streams(call: &Call) -> HashSet<StreamId> {
-    let models = &call.app.models;
+    let models = &call.rest().models;
     let channels = models.channels.load();
     let assigned: HashSet<StreamId> = channels.iter().flat_map(|it| it.streams.iter().copied()).collect();
     let index = models.streams.load();

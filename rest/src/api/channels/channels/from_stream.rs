@@ -32,6 +32,7 @@ use crate::api::channels::streams::select;
 use crate::api::channels::undo::{Author, UndoHandleView, UndoLog};
 use crate::api::channels::values::{ChannelNumberValue, Text};
 use crate::choice::{Choice as _, Named};
+use crate::context::RestCall;
 use crate::record::{RecordCall, find};
 
 /// Selects a stream for a new channel.
@@ -130,7 +131,7 @@ impl Readable for NumberWish {
 }
 
 pub(super) async fn from_stream(call: Call, body: FromStream) -> Result<Created<ChannelView>, Refusal> {
-    let channels = call.app.models.channels.load();
+    let channels = call.rest().models.channels.load();
     let mut taken = Taken::new(&channels);
     let mut targets = body.merge_by.flatten().map(|it| MergeTargets::new(it.0, &channels));
     let channel = call
@@ -187,7 +188,7 @@ pub(super) async fn from_streams(
         return Err(too_many("streams", ids.len(), MANY));
     }
     let lineups = channel_profile_ids.flatten();
-    let channels = call.app.models.channels.load();
+    let channels = call.rest().models.channels.load();
     let mut maker =
         Maker::new(&channels, merge_by.flatten().map(|it| it.0), starting_channel_number.flatten());
     drop(channels);

@@ -44,6 +44,7 @@ use self::numbers::Taken;
 pub(super) use self::selection::{Selection, too_many};
 use self::view::{ChannelLookup, ChannelSummaryView, ChannelView};
 use super::streams::{StreamLookup, StreamView, blocking, read};
+use crate::context::RestCall;
 use crate::list::{Page, WholeOrPages};
 use crate::record::{Lookup, RecordCall, Render};
 
@@ -216,12 +217,12 @@ async fn ids(call: Call, filters: ChannelFilters) -> Result<Vec<ChannelId>, Refu
 }
 
 async fn summary(call: Call, filters: ChannelFilters) -> Result<Vec<ChannelSummaryView>, Refusal> {
-    let guides = GuideLookup::new(&call.app.models);
+    let guides = GuideLookup::new(&call.rest().models);
     Ok(filters.find(&call)?.iter().map(|it| ChannelSummaryView::new(it, &guides)).collect())
 }
 
 async fn by_uuids(call: Call, body: ChannelsByUuid) -> Result<Vec<ChannelView>, Refusal> {
-    let (channels, is_listed) = (call.app.models.channels.load(), call.listed());
+    let (channels, is_listed) = (call.rest().models.channels.load(), call.listed());
     let lookup = ChannelLookup::load(&call)?;
     let found = body.uuids.iter().filter_map(|it| channels.one_by("uuid", it.as_bytes()));
     let views = found.filter(|it| is_listed(it)).map(|it| it.view(&lookup));
@@ -238,7 +239,7 @@ async fn retrieve(call: Call, form: Form) -> Result<ChannelView, Refusal> {
 }
 
 async fn create(call: Call, new: NewChannel) -> Result<Created<ChannelView>, Refusal> {
-    let taken = Taken::new(&call.app.models.channels.load());
+    let taken = Taken::new(&call.rest().models.channels.load());
     let channel = call.write(move |write| create_channel(write, taken, new.into())).await?;
     Ok(Created(call.render(&channel)?))
 }
@@ -256,8 +257,8 @@ async fn delete(call: Call) -> Result<NoContent, Refusal> {
 
 async fn streams(call: Call) -> Result<Vec<StreamView>, Refusal> {
     let channel = find_visible(&call, call.id()?)?;
-    let app = Arc::clone(&call.app);
-    let streams = blocking(move || read(&app, &channel.streams)).await?;
+    let context = Arc::clone(call.rest());
+    let streams = blocking(move || read(&context, &channel.streams)).await?;
     let lookup = StreamLookup::new(&call, &streams)?;
     Ok(streams.iter().map(|it| it.view(&lookup)).collect())
 }

@@ -15,6 +15,7 @@ use super::selection::{MANY, Selection};
 use super::view::ChannelView;
 use crate::api::channels::undo::{Author, UndoHandleView, UndoLog};
 use crate::api::channels::values::{ChannelNumberValue, no_such};
+use crate::context::RestCall;
 use crate::record::{RecordCall, find};
 
 /// Assigns consecutive numbers.
@@ -134,9 +135,9 @@ pub(crate) struct OccupantView {
 }
 
 pub(super) async fn numbers_in_range(call: Call, range: NumberRange) -> Result<NumbersInRangeView, Refusal> {
-    let groups = call.app.models.groups.load();
+    let groups = call.rest().models.groups.load();
     let is_in = |it: ChannelNumber| range.start.0 <= it && range.end.is_none_or(|end| it <= end.0);
-    let (channels, is_listed) = (call.app.models.channels.load(), call.listed());
+    let (channels, is_listed) = (call.rest().models.channels.load(), call.listed());
     let channels = channels.iter().filter(|it| is_listed(it));
     let mut occupants: Vec<OccupantView> = channels
         .filter_map(|it| {

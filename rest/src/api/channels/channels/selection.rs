@@ -15,6 +15,7 @@ use storage::Write;
 
 use super::filters::ChannelFilters;
 use crate::api::channels::values::no_such;
+use crate::context::RestCall;
 
 /// Maximum number of channels of one operation.
 pub(super) const MANY: usize = 10_000;
@@ -97,7 +98,7 @@ impl Selected {
     /// Returns the channels that the caller may see, without waiting for a write. Named ids that do not exist or are
     /// repeated are errors.
     pub(super) fn find(&self, call: &Call) -> Result<Vec<Arc<Channel>>, FieldErrors> {
-        let (channels, is_listed) = (call.app.models.channels.load(), call.listed());
+        let (channels, is_listed) = (call.rest().models.channels.load(), call.listed());
         let mut errors = FieldErrors::default();
         let (mut found, mut seen) = (Vec::with_capacity(self.ids.len()), HashSet::new());
         for id in &self.ids {

@@ -9,6 +9,7 @@ use server::reply::Refusal;
 
 use super::filters::find_visible;
 use crate::api::channels::streams::{StreamStatsView, health_of};
+use crate::context::RestCall;
 
 /// Selects measurements.
 #[derive(Debug, Query)]
@@ -40,7 +41,7 @@ pub(super) async fn stats_of_channel(
     let channel = find_visible(&call, call.id()?)?;
     let is_wanted = |it: &StreamId| filters.ids.as_ref().is_none_or(|ids| ids.contains(it));
     let streams: Vec<StreamId> = channel.streams.iter().copied().filter(is_wanted).collect();
-    let health = health_of(&call.app, streams.iter().copied());
+    let health = health_of(call.rest(), streams.iter().copied());
     let views = streams.into_iter().map(|id| {
         let health = health.get(&id);
         StreamStatsOfChannelView {

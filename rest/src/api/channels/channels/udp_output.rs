@@ -17,6 +17,7 @@ use server::reply::Refusal;
 use super::filters::find_visible;
 use crate::api::channels::values::Text;
 use crate::choice::{Named, choice};
+use crate::context::RestCall;
 
 choice!(UdpOutputMode { Always = "always", Watched = "watched" });
 
@@ -102,7 +103,7 @@ pub(crate) struct UdpOutputStateView {
 
 pub(super) async fn state(call: Call) -> Result<UdpOutputStateView, Refusal> {
     let channel = find_visible(&call, call.id()?)?;
-    let (state, reason) = match call.app.udp_outputs.state(channel.uuid) {
+    let (state, reason) = match call.rest().live.udp_outputs.state(channel.uuid) {
         UdpOutputState::Idle => ("idle", None),
         UdpOutputState::Starting => ("starting", None),
         UdpOutputState::Sending => ("sending", None),

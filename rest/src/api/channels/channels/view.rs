@@ -25,6 +25,7 @@ use super::udp_output::UdpOutputView;
 use crate::api::channels::streams::{StreamLookup, StreamView, blocking, read};
 use crate::api::channels::values::ChannelNumberValue;
 use crate::choice::Named;
+use crate::context::RestCall;
 use crate::record::{Lookup, Render, view_from};
 
 /// A channel: the unit that viewers select, played from one of its streams.
@@ -251,7 +252,7 @@ pub(crate) struct ChannelLookup {
 
 impl Lookup for ChannelLookup {
     fn load(call: &Call) -> Result<Self, Refusal> {
-        let models = &call.app.models;
+        let models = &call.rest().models;
         Ok(Self {
             groups: models.groups.load(),
             accounts: models.accounts.load(),
@@ -279,8 +280,8 @@ impl ChannelLookup {
             return Err(Refusal::field("include_streams", message));
         }
         let ids: Vec<StreamId> = ids.into_iter().collect();
-        let app = Arc::clone(&call.app);
-        let streams = blocking(move || read(&app, &ids)).await?;
+        let context = Arc::clone(call.rest());
+        let streams = blocking(move || read(&context, &ids)).await?;
         let of_streams = StreamLookup::new(call, &streams)?;
         let streams = streams.iter().map(|it| (it.id, it.view(&of_streams))).collect();
         Ok(Self { streams: Some(streams), ..lookup })

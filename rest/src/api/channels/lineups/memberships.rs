@@ -22,6 +22,7 @@ use storage::Write;
 use crate::api::channels::channels::Selection;
 use crate::api::channels::undo::{Author, UndoHandleView, UndoLog};
 use crate::api::channels::values::{item, no_such};
+use crate::context::RestCall;
 use crate::record::find;
 
 /// Maximum number of memberships of one request: more than a gateway has channels.
@@ -167,7 +168,7 @@ async fn set_many(
     };
     // A channel that is deleted meanwhile is in no lineup, whatever is stored. One that is created meanwhile has a higher
     // id than all others.
-    let channels = call.app.models.channels.load();
+    let channels = call.rest().models.channels.load();
     let newest = channels.iter().last().map(|it| it.id);
     let (updated, author) = (changes.len(), Author::new(&call)?);
     let undo = call

@@ -27,6 +27,7 @@ use self::tags::{SentTags, TagsValue};
 pub(super) use self::visible::find_own;
 use self::visible::is_own;
 use crate::api::hdhr::remove_devices;
+use crate::context::RestCall;
 use crate::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
 use crate::record::{Lookup, RecordCall, Render, find, set};
 
@@ -107,7 +108,7 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn list(call: Call, (filters, paging): (Filters, WholeOrPages)) -> Result<Page<LineupView>, Refusal> {
-    let lineups = call.app.models.lineups.load();
+    let lineups = call.rest().models.lineups.load();
     let is_wanted = |it: &Lineup| {
         is_own(&call, it.id)
             && matches(filters.name.as_ref(), [&it.name])
@@ -204,7 +205,7 @@ pub(crate) struct ListedChannels {
 
 impl Lookup for ListedChannels {
     fn load(call: &Call) -> Result<Self, Refusal> {
-        Ok(Self { channels: call.app.models.channels.load(), is_listed: Box::new(call.listed()) })
+        Ok(Self { channels: call.rest().models.channels.load(), is_listed: Box::new(call.listed()) })
     }
 }
 

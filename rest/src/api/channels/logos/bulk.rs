@@ -15,6 +15,7 @@ use server::reply::Refusal;
 use super::records::delete_logo;
 use super::upload::remove_unused_files;
 use crate::api::channels::undo::{Author, UndoHandleView, UndoLog};
+use crate::context::RestCall;
 
 /// Maximum number of logos of one operation; a cleanup deletes the others when it is repeated.
 const MANY: usize = 10_000;
@@ -69,7 +70,7 @@ pub(super) async fn bulk_remove(
 }
 
 pub(super) async fn clean_up(call: Call) -> Result<LogoDeletionView, Refusal> {
-    let (logos, channels) = (call.app.models.logos.load(), call.app.models.channels.load());
+    let (logos, channels) = (call.rest().models.logos.load(), call.rest().models.channels.load());
     let is_unused = |it: &Logo| channels.by("logo", it.id.0.to_be_bytes()).next().is_none();
     let unused: Vec<LogoId> = logos.iter().filter(|it| is_unused(it)).map(|it| it.id).take(MANY).collect();
     drop((logos, channels));

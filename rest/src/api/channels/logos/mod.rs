@@ -24,6 +24,7 @@ use self::records::{LIST, change_logo, delete_logo};
 pub(super) use self::records::{LogoUrl, NamedBy, logo_of_address};
 use self::view::{LogoEdit, LogoView, NewLogo};
 use super::undo::UndoLog;
+use crate::context::RestCall;
 use crate::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
 use crate::record::RecordCall;
 
@@ -77,7 +78,7 @@ fn open(path: &'static str, handler: impl Handler<(Call,)>) -> Route {
 }
 
 async fn list(call: Call, (filters, paging): (Filters, WholeOrPages)) -> Result<Page<LogoView>, Refusal> {
-    let (logos, channels) = (call.app.models.logos.load(), call.app.models.channels.load());
+    let (logos, channels) = (call.rest().models.logos.load(), call.rest().models.channels.load());
     let ids = filters.ids.map(std::collections::HashSet::<LogoId>::from_iter);
     let is_used = |logo: &Logo| channels.by("logo", logo.id.0.to_be_bytes()).next().is_some();
     let is_wanted = |logo: &Logo| {
@@ -93,7 +94,7 @@ async fn list(call: Call, (filters, paging): (Filters, WholeOrPages)) -> Result<
 }
 
 async fn retrieve(call: Call) -> Result<LogoView, Refusal> {
-    call.retrieve(&call.app.models.logos.load())
+    call.retrieve(&call.rest().models.logos.load())
 }
 
 async fn create(call: Call, new: NewLogo) -> Result<Created<LogoView>, Refusal> {

@@ -1,6 +1,7 @@
 //! `/api/channels/logos/upload/`: logos from files, and the files that no logo needs.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use actors::now_ms;
 use domain::ids::LogoId;
@@ -19,7 +20,7 @@ use tracing::warn;
 use uuid::Uuid;
 
 use super::view::LogoView;
-use crate::nodes::Nodes;
+use crate::context::RestCall;
 use crate::record::RecordCall;
 
 /// A logo from a file.
@@ -43,12 +44,12 @@ pub(super) async fn upload(
         .ok_or_else(|| Refusal::field("file", "Upload a PNG, JPEG, GIF, WebP or SVG image."))?;
     let file = format!("{}.{}", Uuid::new_v4().simple(), image_type.extension());
     // Until the record is stored, the file would look unused.
-    let held = call.app.logo_files.lock().await;
-    let (app, saved) = (call.app.clone(), file.clone());
+    let held = call.rest().pictures.logo_files.lock().await;
+    let (context, saved) = (Arc::clone(call.rest()), file.clone());
     let saved =
-        run_blocking("save a logo", move || app.files.save(Folder::Logos, &saved, &bytes[..])).await?;
+        run_blocking("save a logo", move || context.files.save(Folder::Logos, &saved, &bytes[..])).await?;
     saved.map_err(|error| Refusal::unavailable(format!("The logo cannot be saved: {error}.")))?;
-    if let Err(refusal) = share_upload(call.app.nodes(), Folder::Logos, &file).await {
+    if let Err(refusal) = share_upload(&call.rest().nodes, Folder::Logos, &file).await {
         drop(held);
         remove_unused_files(&call).await;
         return Err(refusal);
@@ -84,18 +85,18 @@ fn stem(name: &str) -> String {
 
 /// Deletes the uploaded files that neither a logo nor an undo needs. Returns their number.
 pub(super) async fn remove_unused_files(call: &Call) -> usize {
-    let _held = call.app.logo_files.lock().await;
-    let app = call.app.clone();
+    let _held = call.rest().pictures.logo_files.lock().await;
+    let context = Arc::clone(call.rest());
     let removing = tokio::task::spawn_blocking(move || {
-        let names = app.files.names(Folder::Logos)?;
-        let (logos, entries) = (app.models.logos.load(), app.models.undo.load());
+        let names = context.files.names(Folder::Logos)?;
+        let (logos, entries) = (context.models.logos.load(), context.models.undo.load());
         let is_current = |at: i64| now_ms().saturating_sub(at) < UNDO_AGE_MS_MAX;
         let of_logos = logos.iter().filter_map(|it| it.file.clone());
         let of_entries = entries.iter().filter(|it| is_current(it.at)).flat_map(|it| it.files.clone());
         let needed: HashSet<String> = of_logos.chain(of_entries).collect();
         let mut n_removed = 0;
         for name in names.iter().filter(|it| !needed.contains(*it)) {
-            app.files.remove(Folder::Logos, name)?;
+            context.files.remove(Folder::Logos, name)?;
             n_removed += 1;
         }
         std::io::Result::Ok(n_removed)

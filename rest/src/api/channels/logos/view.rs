@@ -14,6 +14,7 @@ use services::logo_cache::logo_copy_address;
 use storage::Table;
 
 use super::records::LogoUrl;
+use crate::context::RestCall;
 use crate::record::{Lookup, Render};
 
 /// A logo of channels.
@@ -59,7 +60,7 @@ impl Lookup for LogoLookup {
     fn load(call: &Call) -> Result<Self, Refusal> {
         Ok(Self {
             origin: call.origin(),
-            channels: call.app.models.channels.load(),
+            channels: call.rest().models.channels.load(),
             is_listed: Box::new(call.listed()),
             is_admin: call.is_admin(),
         })

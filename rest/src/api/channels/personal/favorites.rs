@@ -17,6 +17,7 @@ use server::reply::Refusal;
 use storage::Write;
 
 use super::limits::{add_channel, check_channels, check_count};
+use crate::context::RestCall;
 
 /// The favourites of a user.
 #[derive(Clone, Debug, Serialize, View)]
@@ -51,7 +52,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn retrieve(call: Call) -> Result<FavoritesView, Refusal> {
     let owner = call.user()?.id;
-    let favorites = call.app.models.personal_playlists.load();
+    let favorites = call.rest().models.personal_playlists.load();
     let favorites = favorites.one_by("favorites", owner.0.to_be_bytes()).cloned();
     Ok(view(&call, favorites.as_deref()))
 }
@@ -70,7 +71,7 @@ async fn replace(call: Call, body: NewFavorites) -> Result<FavoritesView, Refusa
 
 async fn add(call: Call) -> Result<FavoritesView, Refusal> {
     let (owner, id) = (call.user()?.id, ChannelId(call.id_of("channel_id")?));
-    let (channels, is_listed) = (call.app.models.channels.load(), call.listed());
+    let (channels, is_listed) = (call.rest().models.channels.load(), call.listed());
     if !channels.get(id.0).is_some_and(|it| is_listed(it)) {
         return Err(Refusal::unknown::<Channel>());
     }
@@ -117,7 +118,7 @@ fn put(write: &mut Write<'_>, favorites: PersonalPlaylist) -> Result<PersonalPla
 }
 
 fn view(call: &Call, favorites: Option<&PersonalPlaylist>) -> FavoritesView {
-    let (channels, limits) = (call.app.models.channels.load(), call.view_limits());
+    let (channels, limits) = (call.rest().models.channels.load(), call.view_limits());
     let ids = |it: &PersonalPlaylist| visible_of(it, &limits, &channels).map(|it| it.id).collect();
     FavoritesView { playlist_id: favorites.map(|it| it.id), channels: favorites.map(ids).unwrap_or_default() }
 }

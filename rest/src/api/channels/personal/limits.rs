@@ -10,6 +10,7 @@ use server::reply::Refusal;
 use storage::Write;
 
 use crate::api::channels::values::{item, no_such};
+use crate::context::RestCall;
 use crate::record::refuse_if;
 
 /// Checks that a user may add another playlist.
@@ -22,7 +23,7 @@ pub(super) fn check_count(write: &Write<'_>, owner: UserId) -> Result<(), Refusa
 /// Checks that the caller finds all these channels. One that is deleted meanwhile does no harm: the lists of channels leave
 /// it out.
 pub(super) fn check_channels(call: &Call, ids: &[ChannelId]) -> Result<(), FieldErrors> {
-    let (channels, is_listed) = (call.app.models.channels.load(), call.listed());
+    let (channels, is_listed) = (call.rest().models.channels.load(), call.listed());
     let mut errors = FieldErrors::default();
     for (n, id) in ids.iter().enumerate() {
         if !channels.get(id.0).is_some_and(|it| is_listed(it)) {

@@ -23,6 +23,7 @@ use server::reply::Refusal;
 use storage::{Table, Write};
 
 use super::limits::{check_channels, check_count};
+use crate::context::RestCall;
 use crate::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
 use crate::record::{Lookup, RecordCall, Render, find, set, view_from};
 
@@ -91,7 +92,7 @@ async fn list(
     call: Call,
     (filters, paging): (Filters, WholeOrPages),
 ) -> Result<Page<PersonalPlaylistView>, Refusal> {
-    let playlists = call.app.models.personal_playlists.load();
+    let playlists = call.rest().models.personal_playlists.load();
     let is_wanted = |it: &PersonalPlaylist| {
         is_readable(&call, it)
             && filters.owner.is_none_or(|owner| it.owner == owner)
@@ -104,7 +105,7 @@ async fn list(
 }
 
 async fn retrieve(call: Call) -> Result<PersonalPlaylistView, Refusal> {
-    let playlist = call.app.models.personal_playlists.load().get(call.id()?).cloned();
+    let playlist = call.rest().models.personal_playlists.load().get(call.id()?).cloned();
     let playlist = playlist.filter(|it| is_readable(&call, it));
     call.render(&*playlist.ok_or_else(Refusal::unknown::<PersonalPlaylist>)?)
 }
@@ -157,7 +158,7 @@ async fn delete(call: Call) -> Result<NoContent, Refusal> {
 
 /// Checks that the playlist of the path belongs to the caller, or that the caller is an admin. The owner never changes.
 fn check_owner(call: &Call) -> Result<(), Refusal> {
-    let playlist = call.app.models.personal_playlists.load().get(call.id()?).cloned();
+    let playlist = call.rest().models.personal_playlists.load().get(call.id()?).cloned();
     let playlist = playlist.filter(|it| is_readable(call, it));
     let playlist = playlist.ok_or_else(Refusal::unknown::<PersonalPlaylist>)?;
     match call.is_admin() || playlist.owner == call.identity()?.id {
@@ -199,7 +200,7 @@ pub(crate) struct PlaylistLookup {
 
 impl Lookup for PlaylistLookup {
     fn load(call: &Call) -> Result<Self, Refusal> {
-        let (channels, limits) = (call.app.models.channels.load(), call.view_limits());
+        let (channels, limits) = (call.rest().models.channels.load(), call.view_limits());
         Ok(Self { channels, limits, user: call.identity()?.id, is_admin: call.is_admin() })
     }
 }

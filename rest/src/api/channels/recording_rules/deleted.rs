@@ -8,10 +8,11 @@ use domain::ids::RecordingRuleId;
 use domain::recording::Recording;
 use domain::recording::rules::{RecordingRule, RuleMemory};
 use parking_lot::Mutex;
-use route_frame::app::App;
 use route_frame::call::Call;
 use server::reply::Refusal;
 use storage::Write;
+
+use crate::context::{RestCall, RestContext};
 
 /// For how long a deleted rule is remembered, in milliseconds.
 const AGE_MS_MAX: i64 = 60 * 60 * 1000;
@@ -59,12 +60,15 @@ impl DeletedRule {
 
 /// Returns a rule as it will be once it is written, with its memory: a new one continues a rule that was deleted lately, whose
 /// recordings have the id of that one.
-pub(super) fn draft_of(app: &App, mut rule: RecordingRule) -> (RecordingRule, Option<Arc<RuleMemory>>) {
+pub(super) fn draft_of(
+    context: &RestContext,
+    mut rule: RecordingRule,
+) -> (RecordingRule, Option<Arc<RuleMemory>>) {
     if rule.id.0 != 0 {
-        let memory = app.models.rule_memories.load().get(rule.id.0).cloned();
+        let memory = context.models.rule_memories.load().get(rule.id.0).cloned();
         return (rule, memory);
     }
-    let (all, now) = (app.state::<DeletedRules>().0.lock(), now_ms());
+    let (all, now) = (context.deleted_rules.0.lock(), now_ms());
     let found = all.iter().rfind(|it| !it.is_forgotten(now) && it.selected_like(&rule));
     let memory = found.map(|it| {
         (rule.id, rule.created_at) = (it.rule.id, it.rule.created_at);
@@ -74,13 +78,17 @@ pub(super) fn draft_of(app: &App, mut rule: RecordingRule) -> (RecordingRule, Op
 }
 
 /// Removes a rule and what it remembers.
-pub(super) fn remove_rule(write: &mut Write<'_>, app: &App, id: RecordingRuleId) -> Result<(), Refusal> {
+pub(super) fn remove_rule(
+    write: &mut Write<'_>,
+    context: &RestContext,
+    id: RecordingRuleId,
+) -> Result<(), Refusal> {
     let rule = write.get::<RecordingRule>(id.0)?;
     let memory = write.get::<RuleMemory>(id.0)?.unwrap_or_else(|| RuleMemory::new(id));
     write.remove::<RecordingRule>(id.0)?;
     write.remove::<RuleMemory>(id.0)?;
     if let Some(rule) = rule {
-        app.state::<DeletedRules>().add(DeletedRule { rule, memory, at: now_ms() });
+        context.deleted_rules.add(DeletedRule { rule, memory, at: now_ms() });
     }
     Ok(())
 }
@@ -88,15 +96,15 @@ pub(super) fn remove_rule(write: &mut Write<'_>, app: &App, id: RecordingRuleId)
 /// Lets a rule that was made now continue one that was deleted lately, if there is one: it has the recordings of that one,
 /// and makes none that a user has deleted.
 pub(super) async fn continue_deleted(call: &Call, id: RecordingRuleId) -> Result<(), Refusal> {
-    let rule = call.app.models.recording_rules.load().get(id.0).cloned();
-    let Some(deleted) = rule.and_then(|it| call.app.state::<DeletedRules>().take(&it, now_ms())) else {
+    let rule = call.rest().models.recording_rules.load().get(id.0).cloned();
+    let Some(deleted) = rule.and_then(|it| call.rest().deleted_rules.take(&it, now_ms())) else {
         return Ok(());
     };
-    let app = Arc::clone(&call.app);
+    let context = Arc::clone(call.rest());
     call.write(move |write| {
         let Some(mut rule) = write.get::<RecordingRule>(id.0)? else { return Ok(()) };
         let old = deleted.rule.id;
-        for it in app.models.recordings.load().iter().filter(|it| it.rule() == Some(old)) {
+        for it in context.models.recordings.load().iter().filter(|it| it.rule() == Some(old)) {
             let Some(mut recording) = write.get::<Recording>(it.id.0)? else { continue };
             if let Some(followed) = recording.followed.as_mut().filter(|it| it.rule == Some(old)) {
                 followed.rule = Some(id);

@@ -1,5 +1,7 @@
 //! `/api/channels/recurring-rules/`: weekly times of a channel, or all programmes with a title.
 
+use std::sync::Arc;
+
 use domain::ids::{ChannelId, RecordingRuleId, UserId};
 use domain::recording::rules::{
     CivilDay, KEEP_MAX, ProgrammeTest, RecordingRule, RuleList, RuleSelection, TextMode, TextTest,
@@ -19,6 +21,7 @@ use services::recording_rules::remove_scheduled;
 
 use super::rules::{NOT_ALLOWED, apply_new, apply_now, blank, check, may_see, remove, text_test};
 use crate::api::channels::recordings::{check_may_schedule, clamp_priority};
+use crate::context::RestCall;
 use crate::list::{Page, WholeOrPages};
 use crate::record::{RecordCall, Render, set, set_fields, view_from};
 
@@ -146,15 +149,15 @@ fn seconds_of(text: &str) -> Result<u32, &'static str> {
 }
 
 async fn list(call: Call, paging: WholeOrPages) -> Result<Page<RecurringRuleView>, Refusal> {
-    let rules = call.app.models.recording_rules.load();
+    let rules = call.rest().models.recording_rules.load();
     let may_see = may_see(&call, RuleList::Recurring)?;
     let found: Vec<_> = rules.iter().filter(|it| may_see(it)).collect();
     paging.render(&call, &found)
 }
 
 /// Returns the rule of the path, if the caller may see it.
-fn seen(call: &Call) -> Result<std::sync::Arc<RecordingRule>, Refusal> {
-    let rule = call.app.models.recording_rules.load().get(call.id()?).cloned();
+fn seen(call: &Call) -> Result<Arc<RecordingRule>, Refusal> {
+    let rule = call.rest().models.recording_rules.load().get(call.id()?).cloned();
     let may_see = may_see(call, RuleList::Recurring)?;
     rule.filter(|it| may_see(it)).ok_or_else(Refusal::unknown::<RecordingRule>)
 }
@@ -304,7 +307,7 @@ async fn update(call: Call, edit: RecurringRuleEdit) -> Result<RecurringRuleView
     apply_edit(&mut rule, edit, &mut errors);
     check(&call, &rule, &mut errors);
     errors.or(())?;
-    let app = std::sync::Arc::clone(&call.app);
+    let context = Arc::clone(call.rest());
     let updated = call.update(move |write, record: &mut RecordingRule| {
         if *record != *before {
             return Err(Refusal::status(StatusCode::CONFLICT)
@@ -313,7 +316,7 @@ async fn update(call: Call, edit: RecurringRuleEdit) -> Result<RecurringRuleView
         if rule != *before {
             rule.updated_at = actors::now_ms();
             *record = rule;
-            remove_scheduled(write, &app.models, record.id, true)?;
+            remove_scheduled(write, &context.models, record.id, true)?;
         }
         Ok(())
     });
@@ -324,7 +327,7 @@ async fn update(call: Call, edit: RecurringRuleEdit) -> Result<RecurringRuleView
 
 async fn delete(call: Call) -> Result<NoContent, Refusal> {
     check_may_schedule(&call)?;
-    let (id, app) = (seen(&call)?.id, std::sync::Arc::clone(&call.app));
-    call.write(move |write| remove(write, &app, id)).await?;
+    let (id, context) = (seen(&call)?.id, Arc::clone(call.rest()));
+    call.write(move |write| remove(write, &context, id)).await?;
     Ok(NoContent)
 }

@@ -4,7 +4,6 @@ use domain::ids::{ChannelId, RecordingRuleId};
 use domain::recording::rules::{
     PATTERN_RULES_MAX, RULES_MAX, RecordingRule, RuleList, RuleSelection, TextMode, TextTest,
 };
-use route_frame::app::App;
 use route_frame::call::Call;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
@@ -14,6 +13,7 @@ use tracing::warn;
 
 use super::deleted::{continue_deleted, remove_rule};
 use crate::api::channels::recordings::{channel_of, dvr_settings};
+use crate::context::{RestCall, RestContext};
 
 pub(super) const NOT_ALLOWED: &str = "Non-admins make rules only if the settings allow recordings.";
 
@@ -41,7 +41,7 @@ pub(super) fn check(call: &Call, rule: &RecordingRule, errors: &mut FieldErrors)
     if let Some(Err(reason)) = rule.channel.map(|it: ChannelId| channel_of(call, it)) {
         errors.add("channel", reason);
     }
-    let rules = call.app.models.recording_rules.load();
+    let rules = call.rest().models.recording_rules.load();
     let others = || rules.iter().filter(|it| it.id != rule.id);
     if others().count() >= RULES_MAX {
         errors.add("title", "There are too many rules. Delete some first.");
@@ -62,15 +62,19 @@ pub(super) async fn apply_new(call: &Call, rule: RecordingRuleId) -> Result<(), 
 
 /// Applies a rule that was written. The rule stays if that fails; the next evaluation tries again.
 pub(super) async fn apply_now(call: &Call, rule: RecordingRuleId) {
-    if let Err(refusal) = call.app.recording_rules.evaluate(RuleScope::Some(vec![rule])).await {
+    if let Err(refusal) = call.rest().recordings.recording_rules.evaluate(RuleScope::Some(vec![rule])).await {
         warn!("failed to apply a rule of recordings: {refusal:?}");
     }
 }
 
 /// Removes a rule with its scheduled recordings. Returns the number of these.
-pub(super) fn remove(write: &mut Write<'_>, app: &App, rule: RecordingRuleId) -> Result<usize, Refusal> {
-    let n_removed = remove_scheduled(write, &app.models, rule, false)?;
-    remove_rule(write, app, rule)?;
+pub(super) fn remove(
+    write: &mut Write<'_>,
+    context: &RestContext,
+    rule: RecordingRuleId,
+) -> Result<usize, Refusal> {
+    let n_removed = remove_scheduled(write, &context.models, rule, false)?;
+    remove_rule(write, context, rule)?;
     Ok(n_removed)
 }
 

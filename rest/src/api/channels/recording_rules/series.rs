@@ -27,6 +27,7 @@ use super::deleted::draft_of;
 use super::rules::{NOT_ALLOWED, apply_new, apply_now, blank, check, may_see, remove, text_test};
 use crate::api::channels::recordings::{check_may_schedule, clamp_priority};
 use crate::choice::{Named, choice};
+use crate::context::RestCall;
 use crate::record::view_from;
 
 /// Maximum and default number of programmes in a preview.
@@ -328,7 +329,7 @@ fn view(rule: &RecordingRule) -> Option<SeriesRuleView> {
 
 fn seen(call: &Call) -> Result<Vec<Arc<RecordingRule>>, Refusal> {
     let may_see = may_see(call, RuleList::Series)?;
-    Ok(call.app.models.recording_rules.load().iter().filter(|it| may_see(it)).cloned().collect())
+    Ok(call.rest().models.recording_rules.load().iter().filter(|it| may_see(it)).cloned().collect())
 }
 
 fn views(call: &Call) -> Result<Vec<SeriesRuleView>, Refusal> {
@@ -397,14 +398,14 @@ async fn create(call: Call, new: NewSeriesRule) -> Result<ChangedSeriesRulesView
     check_may_schedule(&call)?;
     let replaced = replaced_by(&call, &new)?;
     let rule = rule_of(&call, new, replaced.as_deref())?;
-    let app = Arc::clone(&call.app);
+    let context = Arc::clone(call.rest());
     let written = call.write(move |write| {
         let (mut rule, mut n_removed) = (rule, 0);
         let is_new = rule.id.0 == 0;
         if is_new {
             rule.id = RecordingRuleId(write.next_id::<RecordingRule>()?);
         } else {
-            n_removed = services::recording_rules::remove_scheduled(write, &app.models, rule.id, true)?;
+            n_removed = services::recording_rules::remove_scheduled(write, &context.models, rule.id, true)?;
         }
         write.put(&rule)?;
         Ok((rule.id, is_new, n_removed))
@@ -419,11 +420,11 @@ async fn create(call: Call, new: NewSeriesRule) -> Result<ChangedSeriesRulesView
 }
 
 async fn remove_all(call: &Call, ids: Vec<RecordingRuleId>) -> Result<usize, Refusal> {
-    let app = Arc::clone(&call.app);
+    let context = Arc::clone(call.rest());
     call.write(move |write| {
         let mut n_removed = 0;
         for id in ids {
-            n_removed += remove(write, &app, id)?;
+            n_removed += remove(write, &context, id)?;
         }
         Ok(n_removed)
     })
@@ -458,11 +459,13 @@ async fn show_preview(call: Call, new: NewSeriesRule) -> Result<RulePreviewView,
     check_may_schedule(&call)?;
     let limit = new.limit.unwrap_or(PREVIEW_DEFAULT);
     let replaced = replaced_by(&call, &new)?;
-    let (rule, memory) = draft_of(&call.app, rule_of(&call, new, replaced.as_deref())?);
-    let (app, is_listed) = (Arc::clone(&call.app), call.listed());
-    let found =
-        services::guide::read_guide(move || Ok(app.recording_rules.preview(rule, memory, is_listed))).await?;
-    let (total, channels) = (found.airings.len(), call.app.models.channels.load());
+    let (rule, memory) = draft_of(call.rest(), rule_of(&call, new, replaced.as_deref())?);
+    let (context, is_listed) = (Arc::clone(call.rest()), call.listed());
+    let found = services::guide::read_guide(move || {
+        Ok(context.recordings.recording_rules.preview(rule, memory, is_listed))
+    })
+    .await?;
+    let (total, channels) = (found.airings.len(), call.rest().models.channels.load());
     let matches = found.airings.into_iter().take(limit as usize).map(|marked| {
         let it = &marked.airing;
         let programme = it.programme.clone().unwrap_or_default();
@@ -495,7 +498,7 @@ async fn evaluate_now(call: Call, selection: RuleSelectionBody) -> Result<Evalua
         rules.retain(|it| is_named(it, &tvg_id, None));
     }
     let ids = rules.iter().map(|it| it.id).collect();
-    let done = call.app.recording_rules.evaluate(RuleScope::Some(ids)).await?;
+    let done = call.rest().recordings.recording_rules.evaluate(RuleScope::Some(ids)).await?;
     let details = rules.iter().filter_map(|rule| {
         let view = view(rule)?;
         Some(EvaluatedRuleView {
@@ -521,7 +524,7 @@ async fn bulk_remove(call: Call, removal: SeriesRemoval) -> Result<RemovedSeries
         .filter(|_| removal.scope.is_none_or(|it| it.0 == RemovalScope::Title))
         .map(|it| it.to_lowercase());
     let rules: HashMap<_, _> = seen(&call)?.into_iter().map(|it| (it.id, it)).collect();
-    let channels = call.app.models.channels.load();
+    let channels = call.rest().models.channels.load();
     let is_listed = |it: &str| ids.contains(&it.trim().to_lowercase());
     // As for rules: an id is that of the guide channel, or the one that the channel itself has.
     let has_id = |it: &Recording| {
@@ -538,7 +541,7 @@ async fn bulk_remove(call: Call, removal: SeriesRemoval) -> Result<RemovedSeries
                 .as_ref()
                 .is_none_or(|title| programme.is_some_and(|it| it.title.to_lowercase() == *title))
     };
-    let recordings = call.app.models.recordings.load();
+    let recordings = call.rest().models.recordings.load();
     let wanted: Vec<_> = recordings.iter().filter(|it| is_wanted(it)).map(|it| it.id.0).collect();
     call.write(move |write| {
         let (now, mut removed) = (actors::now_ms(), 0);

@@ -95,7 +95,7 @@ async fn a_series_rule_records_follows_and_forgets() {
     assert_eq!(again.body["scheduled"], 0, "{}", again.text);
     // A broken guide removes nothing, the end of the rule does.
     guide(&rest, vec![], vec![], vec![]).await;
-    rest.app.recording_rules.evaluate(RuleScope::All).await.unwrap();
+    rest.context.recordings.recording_rules.evaluate(RuleScope::All).await.unwrap();
     assert_eq!(recordings(&rest, now).await, ["1@7 scheduled"]);
     assert_eq!(rest.admin("DELETE", &format!("{SERIES}a%2Fb/"), Value::Null).await.status, 204);
     assert_eq!(recordings(&rest, now).await, [] as [&str; 0]);
@@ -120,7 +120,7 @@ async fn a_recording_of_a_programme_follows_it_without_a_rule() {
     let own = json!({ "channel_id": 1, "program_id": id, "start_time": at(1), "end_time": at(4) });
     assert_eq!(rest.admin("POST", RECORDINGS, own).await.status, 201);
     guide(&rest, vec![programme(now, 0, 20, "other"), episode(now, 3, "Show", 1)], vec![], vec![]).await;
-    rest.app.recording_rules.evaluate(RuleScope::All).await.unwrap();
+    rest.context.recordings.recording_rules.evaluate(RuleScope::All).await.unwrap();
     assert_eq!(recordings(&rest, now).await, ["1@1 scheduled", "1@3 scheduled"], "own times stay");
 }
 
@@ -251,7 +251,7 @@ async fn removing_the_recordings_of_a_series_keeps_the_rule() {
         .admin("POST", &format!("{SERIES}bulk-remove/"), json!({ "tvg_id": "a/b", "title": "show" }))
         .await;
     assert_eq!(removed.body, json!({ "success": true, "removed": 2 }), "{}", removed.text);
-    rest.app.recording_rules.evaluate(RuleScope::All).await.unwrap();
+    rest.context.recordings.recording_rules.evaluate(RuleScope::All).await.unwrap();
     assert_eq!(recordings(&rest, now).await, ["1@6 scheduled"]);
     let removed =
         rest.admin("POST", &format!("{SERIES}bulk-remove/"), json!({ "tvg_ids": ["A/B", "two"] })).await;
@@ -328,9 +328,9 @@ async fn rules_are_applied_when_their_owners_get_the_right_to_record() {
     };
     set(json!(false)).await;
     guide(&rest, vec![], vec![episode(now, 9, "Show", 1)], vec![]).await;
-    rest.app.recording_rules.evaluate(RuleScope::All).await.unwrap();
+    rest.context.recordings.recording_rules.evaluate(RuleScope::All).await.unwrap();
     assert_eq!(recordings(&rest, now).await, [] as [&str; 0]);
-    let following = tokio::spawn(rest.app.recording_rules.clone().follow());
+    let following = tokio::spawn(rest.context.recordings.recording_rules.clone().follow());
     set(json!(true)).await;
     let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
     while recordings(&rest, now).await != ["2@9 scheduled"] {

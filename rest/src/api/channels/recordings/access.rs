@@ -6,9 +6,11 @@ use domain::recording::{DvrSettings, Recording};
 use route_frame::call::Call;
 use server::reply::Refusal;
 
+use crate::context::RestCall;
+
 /// Returns the settings of recordings.
 pub(in crate::api::channels) fn dvr_settings(call: &Call) -> DvrSettings {
-    services::recording_rules::dvr_settings(&call.app.models)
+    services::recording_rules::dvr_settings(&call.rest().models)
 }
 
 /// Returns the test by which a recording is shown to the caller: admins find all, others their own while the settings let
@@ -29,7 +31,7 @@ pub(in crate::api::channels) fn check_may_schedule(call: &Call) -> Result<(), Re
 
 /// Returns the recording of the path, if the caller may see it.
 pub(super) fn seen(call: &Call) -> Result<Arc<Recording>, Refusal> {
-    let recording = call.app.models.recordings.load().get(call.id()?).cloned();
+    let recording = call.rest().models.recordings.load().get(call.id()?).cloned();
     let may_see = may_see(call)?;
     recording.filter(|it| may_see(it)).ok_or_else(Refusal::unknown::<Recording>)
 }

@@ -12,6 +12,7 @@ use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 
 use crate::api::channels::values::no_such;
+use crate::context::RestCall;
 
 /// Returns the refusal of an operation that the status of a recording prevents.
 pub(super) fn conflict(recording: &Recording) -> Refusal {
@@ -63,7 +64,7 @@ pub(super) fn check_past(
     }
     let (start, now) = (recording.begins_at().div_euclid(1000), now / 1000);
     let duration = (recording.ends_at() - recording.begins_at()) / 1000;
-    let found = call.app.plans.archive(channel, ArchiveTimes { start, duration, now }, None);
+    let found = call.rest().live.plans.archive(channel, ArchiveTimes { start, duration, now }, None);
     found.map(|_| ()).map_err(|refusal| refuse(refusal.to_string()))
 }
 
@@ -82,7 +83,7 @@ pub(in crate::api::channels) fn clamp_priority(priority: u32) -> u8 {
 
 /// Returns a channel that the caller may see, or the message for one that does not exist.
 pub(in crate::api::channels) fn channel_of(call: &Call, id: ChannelId) -> Result<Arc<Channel>, String> {
-    let channel = call.app.models.channels.load().get(id.0).cloned();
+    let channel = call.rest().models.channels.load().get(id.0).cloned();
     let is_listed = call.listed();
     channel.filter(|it| is_listed(it)).ok_or_else(|| no_such(id))
 }

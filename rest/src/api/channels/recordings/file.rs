@@ -15,6 +15,8 @@ use route_frame::route::{Answer, AnswerShape, Content};
 use server::reply::Refusal;
 use warp::reply::Response as Reply;
 
+use crate::context::RestCall;
+
 /// Maximum length of a parameter, in characters.
 const PARAMETER_CHARS_MAX: usize = 100;
 
@@ -75,7 +77,7 @@ pub(super) async fn hls(call: Call, query: HlsQuery) -> Result<Content<HlsPlayli
 
 /// Returns the recording of the path, if the caller may play it.
 pub(super) fn playable(call: &Call) -> Result<Arc<Recording>, Refusal> {
-    let recording = call.app.models.recordings.load().get(call.id()?).cloned();
-    let visible = VisibleRecordings::new(&call.app.models, Some(&**call.identity()?));
+    let recording = call.rest().models.recordings.load().get(call.id()?).cloned();
+    let visible = VisibleRecordings::new(&call.rest().models, Some(&**call.identity()?));
     recording.filter(|it| visible.shows(it)).ok_or_else(Refusal::unknown::<Recording>)
 }

@@ -17,6 +17,7 @@ use super::access::may_see;
 use super::program_id::ProgramId;
 use super::view::ForecastState;
 use crate::choice::Named;
+use crate::context::RestCall;
 
 /// The forecast of the next two weeks.
 #[derive(Clone, Debug, Serialize, View)]
@@ -91,11 +92,11 @@ pub(crate) struct AlternativeView {
 }
 
 pub(super) async fn get(call: Call) -> Result<RecordingForecastView, Refusal> {
-    let (app, may_see, is_admin) = (Arc::clone(&call.app), may_see(&call)?, call.is_admin());
+    let (context, may_see, is_admin) = (Arc::clone(call.rest()), may_see(&call)?, call.is_admin());
     read_guide(move || {
-        let forecast = app.recorder.forecast(&app.models);
-        let others = app.recording_rules.alternatives(&forecast);
-        let recordings = app.models.recordings.load();
+        let forecast = context.recordings.recorder.forecast(&context.models);
+        let others = context.recordings.recording_rules.alternatives(&forecast);
+        let recordings = context.models.recordings.load();
         let mut results = Vec::new();
         for (id, prospect) in forecast.prospects() {
             let Some(recording) = recordings.get(id.0).filter(|it| may_see(it)) else { continue };

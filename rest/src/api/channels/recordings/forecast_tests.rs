@@ -103,7 +103,7 @@ async fn rules_are_applied_when_a_guide_changes() {
     let rule = json!({ "title": "Later" });
     assert_eq!(rest.admin("POST", "/api/channels/series-rules/", rule).await.status, 200);
     assert_eq!(rest.admin("GET", RECORDINGS, Value::Null).await.body["count"], 0);
-    let following = tokio::spawn(rest.app.recording_rules.clone().follow());
+    let following = tokio::spawn(rest.context.recordings.recording_rules.clone().follow());
     let one = vec![programme(now, 5, 6, "Later")];
     put_guide(&rest, guide_source(1, GuideSourceKind::Xmltv), vec![(10, "one", one)]).await;
     for _ in 0..600 {

@@ -39,6 +39,7 @@ use self::program_id::ProgramId;
 use self::programme::{apply_properties, guide_programme};
 use self::view::{NewRecording, RecordingEdit, RecordingView};
 use crate::choice::{Named, choice};
+use crate::context::RestCall;
 use crate::list::{Ordering, Page, Search, WholeOrPages, matches};
 use crate::record::{RecordCall, find, refuse_if};
 
@@ -206,7 +207,7 @@ async fn list(
     call: Call,
     (filters, paging): (Filters, WholeOrPages),
 ) -> Result<Page<RecordingView>, Refusal> {
-    let recordings = call.app.models.recordings.load();
+    let recordings = call.rest().models.recordings.load();
     let may_see = may_see(&call)?;
     let is_wanted = |it: &Recording| {
         may_see(it)
@@ -231,7 +232,7 @@ async fn retrieve(call: Call) -> Result<RecordingView, Refusal> {
 async fn create(call: Call, new: NewRecording) -> Result<Created<RecordingView>, Refusal> {
     check_may_schedule(&call)?;
     let (now, settings) = (now_ms(), dvr_settings(&call));
-    let n_recordings = call.app.models.recordings.load().len();
+    let n_recordings = call.rest().models.recordings.load().len();
     refuse_if(n_recordings >= RECORDINGS_MAX, "There are too many recordings. Delete some first.")?;
     let mut errors = FieldErrors::default();
     let program = new.program_id.flatten();
@@ -358,7 +359,7 @@ const ENDED_BY_USER: &str = "ended by a user";
 async fn delete(call: Call) -> Result<NoContent, Refusal> {
     check_may_schedule(&call)?;
     seen(&call)?;
-    let (id, recorder) = (call.id()?, call.app.recorder.clone());
+    let (id, recorder) = (call.id()?, call.rest().recordings.recorder.clone());
     let removed = call.write(move |write| {
         let recording = find::<Recording>(write, id)?;
         write.remove::<Recording>(id)?;
@@ -369,7 +370,7 @@ async fn delete(call: Call) -> Result<NoContent, Refusal> {
     });
     let (removed, report) = removed.await?;
     report.announce();
-    call.app.recorder.remove_file(&removed).await;
+    call.rest().recordings.recorder.remove_file(&removed).await;
     Ok(NoContent)
 }
 
@@ -408,7 +409,7 @@ async fn extend(call: Call, by: ExtendRecording) -> Result<RecordingView, Refusa
 async fn delete_upcoming(call: Call, selection: UpcomingSelection) -> Result<RemovedRecordingsView, Refusal> {
     check_may_schedule(&call)?;
     let may_see = may_see(&call)?;
-    let recordings = call.app.models.recordings.load();
+    let recordings = call.rest().models.recordings.load();
     let ids: Vec<u32> = match selection.ids {
         Some(ids) => ids.into_iter().filter(|id| recordings.get(*id).is_some_and(|it| may_see(it))).collect(),
         None => recordings.iter().filter(|it| may_see(it)).map(|it| it.id.0).collect(),

@@ -1,5 +1,7 @@
 //! The programme of a recording, and what the guide says about it.
 
+use std::sync::Arc;
+
 use domain::recording::rules::EpisodeKey;
 use domain::recording::{
     DESCRIPTION_CHARS_MAX, FollowedAiring, PROGRAMME_TEXT_CHARS_MAX, RecordedProgramme, Recording,
@@ -13,6 +15,7 @@ use services::guide::{EntryId, read_guide};
 
 use super::access::{check_may_schedule, seen};
 use super::view::RecordingView;
+use crate::context::RestCall;
 use crate::record::RecordCall;
 
 /// A programme of the guide. Times are milliseconds since 1970.
@@ -35,13 +38,13 @@ impl GuideProgramme {
 /// Returns what the guide says about a programme; `None` if it does not know it.
 pub(super) async fn guide_programme(call: &Call, id: &str) -> Result<Option<GuideProgramme>, Refusal> {
     let Ok(entry_id) = id.parse::<EntryId>() else { return Ok(None) };
-    let guides = call.app.guides.reader();
-    let (app, is_listed, id) = (call.app.clone(), call.listed(), id.to_owned());
+    let guides = call.rest().guide.guides.reader();
+    let (context, is_listed, id) = (Arc::clone(call.rest()), call.listed(), id.to_owned());
     read_guide(move || {
         let found = match entry_id {
             EntryId::Stored(id) => guides.stored(id).map(|(channel, entry)| (entry, channel.key.clone())),
             EntryId::Generated(channel, start) => {
-                let channel = app.models.channels.load().get(channel.0).cloned();
+                let channel = context.models.channels.load().get(channel.0).cloned();
                 let channel = channel.filter(|it| is_listed(it));
                 channel.and_then(|it| Some((guides.generated(&it, start)?.1, it.uuid.to_string())))
             }

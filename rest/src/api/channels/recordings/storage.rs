@@ -13,7 +13,7 @@ use serde::Serialize;
 use server::reply::Refusal;
 
 use super::access::dvr_settings;
-use crate::nodes::Nodes;
+use crate::context::RestCall;
 
 /// The folder of recordings, its room, and who uses it.
 #[derive(Clone, Debug, Serialize, View)]
@@ -58,9 +58,9 @@ pub(crate) struct RecordingUserView {
 }
 
 pub(super) async fn get(call: Call) -> Result<RecordingStorageView, Refusal> {
-    let (app, settings) = (&call.app, dvr_settings(&call));
-    let (recordings, users) = (app.models.recordings.load(), app.models.users.load());
-    let (room, sizes) = (app.recorder.room(), overview::recordings(app.nodes()).await);
+    let (context, settings) = (call.rest(), dvr_settings(&call));
+    let (recordings, users) = (context.models.recordings.load(), context.models.users.load());
+    let (room, sizes) = (context.recordings.recorder.room(), overview::recordings(&context.nodes).await);
     let (mut used_bytes, mut protected_bytes, mut n_recordings) = (0, 0, 0);
     let mut by_user = HashMap::<Option<UserId>, (u64, usize)>::new();
     for it in recordings.iter() {
@@ -88,7 +88,7 @@ pub(super) async fn get(call: Call) -> Result<RecordingStorageView, Refusal> {
     };
     let mut users: Vec<_> = by_user.into_iter().map(view).collect();
     users.sort_by_key(|it| (Reverse(it.used_bytes), it.user_id));
-    let folder = app.config.recordings_folder();
+    let folder = context.config.recordings_folder();
     let mut available_bytes = room.available;
     if available_bytes.is_none() && !room.is_unmarked {
         let folder = folder.clone();

@@ -263,7 +263,7 @@ async fn admins_see_the_folder_and_who_uses_how_much_of_it() {
     let rest = stage().await;
     let unused = rest.admin("GET", &format!("{LIST}storage/"), Value::Null).await.body;
     assert!(unused["available_bytes"].as_u64() > Some(0) && unused["is_mounted"] == true, "{unused}");
-    assert!(!rest.app.config.recordings_folder().exists());
+    assert!(!rest.context.config.recordings_folder().exists());
     running(&rest, 11, STANDARD).await;
     running(&rest, 12, 1).await;
     let protect = json!({ "protected": true });
@@ -273,7 +273,7 @@ async fn admins_see_the_folder_and_who_uses_how_much_of_it() {
     assert_eq!(rest.admin("PATCH", &path, quota).await.status, 200);
     let storage = rest.admin("GET", &format!("{LIST}storage/"), Value::Null).await;
     assert_eq!(storage.status, 200, "{}", storage.text);
-    let folder = rest.app.config.recordings_folder();
+    let folder = rest.context.config.recordings_folder();
     assert_eq!(storage.body["folder"], json!(folder.display().to_string()));
     let sizes = ["used_bytes", "protected_bytes", "recordings"].map(|it| storage.body[it].clone());
     assert_eq!(sizes, [json!(376), json!(188), json!(2)]);

@@ -21,7 +21,7 @@ use storage::Table;
 use super::after_view::{ArtworkView, ComskipState, ComskipView, CutView, RemuxView, artwork_address};
 use super::program_id::ProgramId;
 use crate::choice::{Choice, Named, choice};
-use crate::nodes::Nodes;
+use crate::context::RestCall;
 use crate::record::{Lookup, Render, view_from};
 
 choice!(
@@ -183,10 +183,10 @@ pub(crate) struct RecorderLookup(Recorder, Arc<Forecast>, Arc<Table<Channel>>, R
 impl Lookup for RecorderLookup {
     fn load(call: &Call) -> Result<Self, Refusal> {
         Ok(Self(
-            call.app.recorder.clone(),
-            call.app.recorder.forecast(&call.app.models),
-            call.app.models.channels.load(),
-            ReachableFiles::now(call.app.nodes()),
+            call.rest().recordings.recorder.clone(),
+            call.rest().recordings.recorder.forecast(&call.rest().models),
+            call.rest().models.channels.load(),
+            ReachableFiles::now(&call.rest().nodes),
         ))
     }
 }

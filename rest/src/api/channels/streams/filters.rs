@@ -8,7 +8,6 @@ use domain::ids::{AccountId, ChannelId, StreamId};
 use domain::playlist::content::StreamContent;
 use domain::streams::{StreamOrder, StreamPage, StreamQuery, StreamSnapshot};
 use resource_derive::Query;
-use route_frame::app::App;
 use route_frame::call::Call;
 use route_frame::filter::read_filter;
 use serde_json::{Map, Value};
@@ -19,6 +18,7 @@ use super::health::ByHealth;
 use super::view::blocking;
 use crate::api::channels::values::{GroupFilter, GroupNames};
 use crate::choice::{Named, choice};
+use crate::context::{RestCall, RestContext};
 use crate::list::{Ordering, Search, matches};
 
 /// Maximum number of streams of one request.
@@ -90,7 +90,7 @@ pub(super) struct Wanted {
 
 impl StreamFilters {
     pub(super) fn wanted(self, call: &Call) -> Result<Wanted, Refusal> {
-        let models = &call.app.models;
+        let models = &call.rest().models;
         let accounts = self.accounts(&models.accounts.load());
         let groups = self.groups(call);
         let only = match self.assigned {
@@ -101,10 +101,10 @@ impl StreamFilters {
             }
             None => None,
         };
-        let without = self.unassigned.filter(|it| *it).map(|_| assigned(&call.app));
+        let without = self.unassigned.filter(|it| *it).map(|_| assigned(call.rest()));
         let (by, descending) = self.ordering.map_or((By::Id, false), |it| (it.by, it.is_descending));
-        let by_account = (by == By::AccountName).then(|| by_name(&call.app, descending));
-        let by_health = (by == By::Health).then(|| ByHealth::new(&call.app, descending));
+        let by_account = (by == By::AccountName).then(|| by_name(call.rest(), descending));
+        let by_health = (by == By::Health).then(|| ByHealth::new(call.rest(), descending));
         let order = match by {
             By::Id | By::AccountName | By::Health => StreamOrder::Id,
             By::Name => StreamOrder::Name,
@@ -149,7 +149,7 @@ impl StreamFilters {
 
     /// Returns the groups that match both filters.
     fn groups(&self, call: &Call) -> Option<HashSet<String>> {
-        let groups = call.app.models.groups.load();
+        let groups = call.rest().models.groups.load();
         let names = |wanted: &GroupNames| -> HashSet<String> {
             GroupFilter::new(wanted.clone(), &groups).names.into_iter().collect()
         };
@@ -161,14 +161,14 @@ impl StreamFilters {
 }
 
 /// Returns the streams of all channels.
-fn assigned(app: &App) -> BTreeSet<StreamId> {
-    let channels = app.models.channels.load();
+fn assigned(context: &RestContext) -> BTreeSet<StreamId> {
+    let channels = context.models.channels.load();
     channels.iter().flat_map(|it| it.streams.iter().copied()).collect()
 }
 
 /// Returns the accounts in the order of their names.
-fn by_name(app: &App, descending: bool) -> Vec<AccountId> {
-    let accounts = app.models.accounts.load();
+fn by_name(context: &RestContext, descending: bool) -> Vec<AccountId> {
+    let accounts = context.models.accounts.load();
     let mut accounts: Vec<_> = accounts.iter().map(|it| (it.name.to_lowercase(), it.id)).collect();
     accounts.sort_unstable();
     if descending {
@@ -178,8 +178,8 @@ fn by_name(app: &App, descending: bool) -> Vec<AccountId> {
 }
 
 /// Returns the index of the latest committed write, so that clients read their own writes.
-pub(super) async fn index(app: &App) -> Result<Arc<StreamSnapshot>, Refusal> {
-    let models = &app.models;
+pub(super) async fn index(context: &RestContext) -> Result<Arc<StreamSnapshot>, Refusal> {
+    let models = &context.models;
     models.streams.at(models.store.version()).await.map_err(|error| match error {
         NotReady::Late => Refusal::unavailable(error.to_string()).retry_soon(),
         NotReady::Ended => Refusal::fault(format_args!("list streams: {error}")),
@@ -192,7 +192,7 @@ pub(in crate::api::channels) async fn select(
     filter: &Map<String, Value>,
 ) -> Result<Vec<StreamId>, Refusal> {
     let wanted = read_filter::<StreamFilters>(filter)?.wanted(call)?;
-    let index = index(&call.app).await?;
+    let index = index(call.rest()).await?;
     blocking(move || Ok(wanted.find(&index, 0, usize::MAX).ids)).await
 }
 

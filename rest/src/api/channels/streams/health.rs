@@ -7,10 +7,11 @@ use domain::health::{SCORE_UNKNOWN, StreamHealth};
 use domain::ids::StreamId;
 use domain::streams::{StreamOrder, StreamPage, StreamQuery, StreamSnapshot};
 use resource_derive::View;
-use route_frame::app::App;
 use route_frame::value::Time;
 use serde::Serialize;
 use serde_json::{Map, Value};
+
+use crate::context::RestContext;
 
 /// Values measured while a stream played.
 #[derive(Clone, Debug, Serialize, View)]
@@ -106,10 +107,10 @@ impl StreamHealthView {
 
 /// Returns the health of these streams that were played.
 pub(in crate::api::channels) fn health_of(
-    app: &App,
+    context: &RestContext,
     streams: impl IntoIterator<Item = StreamId>,
 ) -> HashMap<StreamId, StreamHealth> {
-    app.plans.health().get_all(streams)
+    context.live.plans.health().get_all(streams)
 }
 
 /// The streams that were played, with their scores, the lowest first. All others have the score of unknown ones.
@@ -119,9 +120,9 @@ pub(super) struct ByHealth {
 }
 
 impl ByHealth {
-    pub(super) fn new(app: &App, is_descending: bool) -> Self {
+    pub(super) fn new(context: &RestContext, is_descending: bool) -> Self {
         let mut scores: Vec<_> =
-            app.plans.health().scores().into_iter().map(|(id, score)| (score, id)).collect();
+            context.live.plans.health().scores().into_iter().map(|(id, score)| (score, id)).collect();
         scores.sort_unstable();
         Self { scores, is_descending }
     }

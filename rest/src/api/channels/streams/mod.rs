@@ -34,6 +34,7 @@ use self::filters::{IDS_MAX, StreamFilters, index};
 pub(super) use self::health::{StreamStatsView, health_of};
 pub(in crate::api) use self::view::blocking;
 pub(super) use self::view::{StreamLookup, StreamView, read};
+use crate::context::RestCall;
 use crate::list::{Page, Paging};
 use crate::record::{RecordCall, Render, find};
 
@@ -140,11 +141,11 @@ pub(super) fn routes() -> Vec<Route> {
 async fn list(call: Call, (filters, paging): (StreamFilters, Pages)) -> Result<Page<StreamView>, Refusal> {
     let (offset, limit) = paging.window();
     let wanted = filters.wanted(&call)?;
-    let index = index(&call.app).await?;
-    let app = Arc::clone(&call.app);
+    let index = index(call.rest()).await?;
+    let context = Arc::clone(call.rest());
     let found = blocking(move || {
         let page = wanted.find(&index, offset, limit);
-        Ok((page.count, read(&app, &page.ids)?))
+        Ok((page.count, read(&context, &page.ids)?))
     });
     let (count, streams) = found.await?;
     let lookup = StreamLookup::new(&call, &streams)?;
@@ -153,7 +154,7 @@ async fn list(call: Call, (filters, paging): (StreamFilters, Pages)) -> Result<P
 
 async fn ids(call: Call, filters: StreamFilters) -> Result<StreamIdsView, Refusal> {
     let wanted = filters.wanted(&call)?;
-    let index = index(&call.app).await?;
+    let index = index(call.rest()).await?;
     let ids = blocking(move || Ok(wanted.find(&index, 0, usize::MAX).ids)).await?;
     Ok(StreamIdsView { ids })
 }
@@ -164,7 +165,7 @@ async fn groups(call: Call) -> Result<StreamGroupsView, Refusal> {
 
 async fn filter_options(call: Call) -> Result<FilterOptionsView, Refusal> {
     let groups = group_names(&call).await?;
-    let accounts = call.app.models.accounts.load();
+    let accounts = call.rest().models.accounts.load();
     let accounts = accounts.iter().filter(|it| it.id != CUSTOM_ACCOUNT);
     let option = |it: &Arc<Account>| AccountOptionView { id: it.id, name: it.name.clone() };
     Ok(FilterOptionsView { groups, m3u_accounts: accounts.map(option).collect() })
@@ -172,11 +173,11 @@ async fn filter_options(call: Call) -> Result<FilterOptionsView, Refusal> {
 
 /// Returns the current names of the groups of streams of active accounts.
 async fn group_names(call: &Call) -> Result<Vec<String>, Refusal> {
-    let models = &call.app.models;
+    let models = &call.rest().models;
     let accounts = models.accounts.load();
     let active = accounts.iter().filter(|it| it.is_active).map(|it| it.id).collect();
     let groups = models.groups.load();
-    let index = index(&call.app).await?;
+    let index = index(call.rest()).await?;
     blocking(move || {
         let names = index.groups(Some(&active)).into_iter();
         let current = |name: String| groups.one_by("name", &name).map(|it| it.name.clone()).unwrap_or(name);
@@ -186,15 +187,15 @@ async fn group_names(call: &Call) -> Result<Vec<String>, Refusal> {
 }
 
 async fn by_ids(call: Call, body: StreamsById) -> Result<Vec<StreamView>, Refusal> {
-    let app = Arc::clone(&call.app);
-    let streams = blocking(move || read(&app, &body.ids)).await?;
+    let context = Arc::clone(call.rest());
+    let streams = blocking(move || read(&context, &body.ids)).await?;
     let lookup = StreamLookup::new(&call, &streams)?;
     Ok(streams.iter().map(|it| it.view(&lookup)).collect())
 }
 
 async fn retrieve(call: Call) -> Result<StreamView, Refusal> {
-    let (id, app) = (StreamId(call.id()?), Arc::clone(&call.app));
-    let streams = blocking(move || read(&app, &[id])).await?;
+    let (id, context) = (StreamId(call.id()?), Arc::clone(call.rest()));
+    let streams = blocking(move || read(&context, &[id])).await?;
     let stream = streams.first().ok_or_else(Refusal::unknown::<Stream>)?;
     Ok(stream.view(&StreamLookup::new(&call, &streams)?))
 }

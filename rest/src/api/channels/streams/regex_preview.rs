@@ -16,6 +16,7 @@ use super::filters::{StreamFilters, index};
 use super::view::{blocking, read};
 use crate::api::channels::pattern::compile;
 use crate::api::channels::values::Untrimmed;
+use crate::context::RestCall;
 
 /// Maximum number of streams that are compared with the patterns.
 const SCANNED_MAX: usize = 5_000;
@@ -108,10 +109,10 @@ pub(super) async fn preview(call: Call, query: RegexPreviewQuery) -> Result<Rege
     };
     let find = compiled(query.find, &replace);
     let (select, exclude) = (compiled(query.r#match, ""), compiled(query.exclude, ""));
-    let (index, app) = (index(&call.app).await?, Arc::clone(&call.app));
+    let (index, context) = (index(call.rest()).await?, Arc::clone(call.rest()));
     blocking(move || {
         let page = wanted.find(&index, 0, SCANNED_MAX);
-        let streams = read(&app, &page.ids)?;
+        let streams = read(&context, &page.ids)?;
         let names: Vec<&str> = streams.iter().map(|it| it.name()).collect();
         let (find_matches, find_match_count, find_error) = parts(find.map(|it| {
             it.map(|pattern| examples(names.iter().filter_map(|name| renamed(&pattern, name)), limit))

@@ -11,7 +11,6 @@ use domain::playlist::content::StreamContent;
 use domain::stream::Stream;
 use domain::user::UserLevel;
 use resource_derive::View;
-use route_frame::app::App;
 use route_frame::blocking::run_blocking;
 use route_frame::call::Call;
 use route_frame::value::Time;
@@ -22,6 +21,7 @@ use storage::Table;
 use super::health::{StreamHealthView, StreamStatsView, health_of};
 use crate::api::channels::values::ChannelNumberValue;
 use crate::choice::{Named, choice};
+use crate::context::{RestCall, RestContext};
 use crate::record::{Lookup, Render};
 
 /// A stream: one source that a channel can play from.
@@ -125,7 +125,7 @@ pub(crate) struct StreamLookup {
 
 impl Lookup for StreamLookup {
     fn load(call: &Call) -> Result<Self, Refusal> {
-        let models = &call.app.models;
+        let models = &call.rest().models;
         Ok(Self {
             is_admin: call.identity()?.may(UserLevel::Admin),
             groups: models.groups.load(),
@@ -138,7 +138,7 @@ impl Lookup for StreamLookup {
 impl StreamLookup {
     /// Loads the health of these streams too.
     pub(in crate::api::channels) fn new(call: &Call, streams: &[Stream]) -> Result<Self, Refusal> {
-        let health = health_of(&call.app, streams.iter().map(|it| it.id));
+        let health = health_of(call.rest(), streams.iter().map(|it| it.id));
         Ok(Self { health, ..Self::load(call)? })
     }
 }
@@ -215,8 +215,11 @@ pub(in crate::api) async fn blocking<R: Send + 'static>(
 }
 
 /// Reads streams in the given order and skips missing ones. Call it on a thread that may block.
-pub(in crate::api::channels) fn read(app: &App, ids: &[StreamId]) -> Result<Vec<Stream>, Refusal> {
-    let streams = app.models.store.collection::<Stream>();
+pub(in crate::api::channels) fn read(
+    context: &RestContext,
+    ids: &[StreamId],
+) -> Result<Vec<Stream>, Refusal> {
+    let streams = context.models.store.collection::<Stream>();
     let mut found = Vec::with_capacity(ids.len());
     for id in ids {
         found.extend(streams.get(id.0)?);

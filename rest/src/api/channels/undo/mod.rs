@@ -24,6 +24,7 @@ pub(in crate::api) use self::log::{Author, UndoLog};
 use self::restore::restore;
 pub(in crate::api) use self::view::UndoHandleView;
 use self::view::{LIST, UndoEntryView, UndoResultView};
+use crate::context::RestCall;
 use crate::list::{Page, WholeOrPages};
 
 const ONE: &str = "/api/channels/undo/{id}/";
@@ -46,14 +47,14 @@ fn is_current(entry: &UndoEntry, now: i64) -> bool {
 
 async fn list(call: Call, paging: WholeOrPages) -> Result<Page<UndoEntryView>, Refusal> {
     let now = now_ms();
-    let entries = call.app.models.undo.load();
+    let entries = call.rest().models.undo.load();
     let mut entries: Vec<Arc<UndoEntry>> = entries.iter().filter(|it| is_current(it, now)).cloned().collect();
     entries.reverse();
     paging.render_with(&call, &entries, |it| UndoEntryView::new(it))
 }
 
 async fn retrieve(call: Call) -> Result<UndoEntryView, Refusal> {
-    let entries = call.app.models.undo.load();
+    let entries = call.rest().models.undo.load();
     let entry = entries.get(call.id()?).filter(|it| is_current(it, now_ms()));
     entry.map(|it| UndoEntryView::new(it)).ok_or_else(Refusal::unknown::<UndoEntry>)
 }

@@ -6,6 +6,7 @@ mod view;
 mod tests;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use actors::now_ms;
 use domain::ids::UserId;
@@ -25,6 +26,7 @@ use self::view::{
     DismissedView, NewNotification, NotificationCountView, NotificationEdit, NotificationView,
     NotificationsQuery, NotificationsView, condition_view, notice_view,
 };
+use crate::context::RestCall;
 use crate::gateway_conditions::{Condition, conditions};
 use crate::record::{RecordCall, find, refuse_if};
 
@@ -173,15 +175,15 @@ fn n_unread(notifications: &[NotificationView]) -> usize {
 
 /// Returns the test whether a user has dismissed the notice with this key.
 fn dismissed_by(call: &Call, user: UserId) -> impl Fn(&str) -> bool + use<> {
-    let record = call.app.models.dismissed_notices.load().get(user.0).cloned();
+    let record = call.rest().models.dismissed_notices.load().get(user.0).cloned();
     move |key| record.as_ref().is_some_and(|it| it.keys.contains(key))
 }
 
 /// Returns the present conditions of the gateway that the caller gets.
 async fn conditions_for(call: &Call, is_admin: bool) -> Result<Vec<Condition>, Refusal> {
-    let app = call.app.clone();
+    let context = Arc::clone(call.rest());
     // Reads the file system.
-    let mut found = run_blocking("read the state of the gateway", move || conditions(&app)).await?;
+    let mut found = run_blocking("read the state of the gateway", move || conditions(&context)).await?;
     found.retain(|it| is_admin || it.kind.is_for_all_users());
     Ok(found)
 }
@@ -199,7 +201,7 @@ async fn notifications_of_caller(call: &Call) -> Result<Vec<NotificationView>, R
             condition_view(it, now, dismissed)
         })
         .collect();
-    let stored = call.app.models.notices.load();
+    let stored = call.rest().models.notices.load();
     let own = stored.iter().filter(|it| it.is_for(is_admin, now));
     found.extend(own.map(|it| notice_view(it, is_dismissed(&it.key))));
     found.sort_by_key(|it| std::cmp::Reverse((it.priority.0, it.created_at.0)));

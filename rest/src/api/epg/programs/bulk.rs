@@ -19,6 +19,7 @@ use services::guide::EntryId;
 use super::values::ImageAddresses;
 use super::written::{NewProgram, write_all, written_source};
 use crate::api::epg::guide_channels::GuideChannelView;
+use crate::context::RestCall;
 
 /// Maximum number of programmes, channels and deletions in one request.
 const MANY: usize = 5_000;
@@ -113,7 +114,7 @@ pub(super) async fn write(call: Call, batch: ProgramsBatch) -> Result<ProgramsBa
     }
     errors.or(()).map_err(Refusal::fields)?;
     let ids = write_all(&call, source, edits).await?;
-    let index = call.app.models.guide.load();
+    let index = call.rest().models.guide.load();
     let of_source: HashMap<&str, _> =
         index.iter().filter(|it| it.source == source).map(|it| (it.key.as_str(), it)).collect();
     let addresses = ImageAddresses::new(&call);

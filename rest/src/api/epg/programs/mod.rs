@@ -9,6 +9,8 @@ mod values;
 mod view;
 mod written;
 
+use std::sync::Arc;
+
 use domain::lineup::visible;
 use domain::user::UserLevel;
 use http::StatusCode;
@@ -23,6 +25,7 @@ use self::search::{Pages, SearchQuery};
 pub(super) use self::values::ImageAddresses;
 use self::values::unknown;
 pub(super) use self::view::{GridProgramView, ProgramView};
+use crate::context::RestCall;
 use crate::list::Page;
 
 const LIST: &str = "/api/epg/programs/";
@@ -101,9 +104,9 @@ async fn list(call: Call, (query, paging): (SearchQuery, Pages)) -> Result<Page<
 
 async fn retrieve(call: Call) -> Result<ProgramDetailView, Refusal> {
     let id: EntryId = call.text("program")?.parse().map_err(|()| unknown())?;
-    let (guides, limits) = (call.app.guides.reader(), call.view_limits());
-    let (app, is_listed, sees_all) =
-        (call.app.clone(), call.listed(), call.identity()?.may(UserLevel::Standard));
+    let (guides, limits) = (call.rest().guide.guides.reader(), call.view_limits());
+    let (context, is_listed, sees_all) =
+        (Arc::clone(call.rest()), call.listed(), call.identity()?.may(UserLevel::Standard));
     let (entry, tvg_id) = read_guide(move || match id {
         EntryId::Stored(id) => {
             let (guide_channel, entry) = guides.stored(id).ok_or_else(unknown)?;
@@ -112,7 +115,7 @@ async fn retrieve(call: Call) -> Result<ProgramDetailView, Refusal> {
             if is_visible { Ok((entry, guide_channel.key.clone())) } else { Err(unknown()) }
         }
         EntryId::Generated(channel, start) => {
-            let channel = app.models.channels.load().get(channel.0).cloned();
+            let channel = context.models.channels.load().get(channel.0).cloned();
             let channel = channel.filter(|it| is_listed(it)).ok_or_else(unknown)?;
             let (_, entry) = guides.generated(&channel, start).ok_or_else(unknown)?;
             Ok((entry, channel.uuid.to_string()))

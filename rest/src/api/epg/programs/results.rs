@@ -24,6 +24,7 @@ use storage::{Models, Table};
 use super::detail::custom_properties;
 use super::values::{ImageAddresses, time};
 use crate::api::channels::values::ChannelNumberValue;
+use crate::context::RestCall;
 
 /// Maximum number of channels of a result, and of streams.
 const CHANNELS_MAX: usize = 20;
@@ -151,13 +152,13 @@ impl ResultContext {
         }
         Ok(Self {
             fields: fields.map(HashSet::from_iter),
-            guides: call.app.guides.reader(),
-            models: call.app.models.clone(),
+            guides: call.rest().guide.guides.reader(),
+            models: call.rest().models.clone(),
             limits: call.view_limits(),
             sees_streams: call.identity()?.may(UserLevel::Standard),
             addresses: ImageAddresses::new(call),
-            groups: call.app.models.groups.load(),
-            accounts: call.app.models.accounts.load(),
+            groups: call.rest().models.groups.load(),
+            accounts: call.rest().models.accounts.load(),
         })
     }
 

@@ -26,6 +26,7 @@ use storage::{Error as StoreError, Table};
 use tracing::warn;
 
 use super::results::{FoundProgramme, ResultContext, SearchResult};
+use crate::context::RestCall;
 use crate::list::{Page, Paging, Search};
 
 /// 50 programmes per page by default, at most 500.
@@ -185,11 +186,11 @@ struct SearchScope {
 impl SearchScope {
     fn load(call: &Call) -> Result<Self, Refusal> {
         Ok(Self {
-            guides: call.app.guides.reader(),
+            guides: call.rest().guide.guides.reader(),
             limits: call.view_limits(),
             sees_all: call.identity()?.may(UserLevel::Standard),
-            groups: call.app.models.groups.load(),
-            streams: call.app.models.streams.load(),
+            groups: call.rest().models.groups.load(),
+            streams: call.rest().models.streams.load(),
         })
     }
 

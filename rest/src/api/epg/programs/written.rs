@@ -18,7 +18,7 @@ use services::guide::{DAY, EntryId, GuideEntry, read_guide};
 
 use super::detail::ProgramDetailView;
 use super::values::unknown;
-use crate::nodes::Nodes;
+use crate::context::RestCall;
 use crate::record::set;
 
 /// Maximum length of a title, in characters.
@@ -84,7 +84,7 @@ impl NewProgram {
 }
 
 pub(super) async fn update(call: Call, edit: ProgramEdit) -> Result<ProgramDetailView, Refusal> {
-    let _turn = call.app.written_programme.lock().await;
+    let _turn = call.rest().guide.written_programme.lock().await;
     let (id, before, entry) = find_written(&call).await?;
     if edit.epg_source.is_some_and(|it| it != before.source) {
         return Err(Refusal::field("epg_source", "A programme cannot move to another guide source."));
@@ -103,7 +103,7 @@ pub(super) async fn delete(call: Call) -> Result<NoContent, Refusal> {
 
 /// Returns the guide source that a new programme belongs to.
 pub(super) fn written_source(call: &Call, wanted: Option<GuideSourceId>) -> Result<GuideSourceId, Refusal> {
-    let sources = call.app.models.guide_sources.load();
+    let sources = call.rest().models.guide_sources.load();
     match wanted {
         Some(id) => {
             let source = sources.get(id.0).ok_or_else(|| Refusal::no_such("epg_source", id))?;
@@ -140,7 +140,7 @@ fn not_written() -> Refusal {
 async fn find_written(call: &Call) -> Result<(ProgrammeId, Arc<GuideChannel>, GuideEntry), Refusal> {
     let id: EntryId = call.text("program")?.parse().map_err(|()| unknown())?;
     let EntryId::Stored(id) = id else { return Err(unknown()) };
-    let guides = call.app.guides.reader();
+    let guides = call.rest().guide.guides.reader();
     let sources = Arc::clone(&guides.sources);
     let (channel, entry) = read_guide(move || guides.stored(id).ok_or_else(unknown)).await?;
     check_written(sources.get(channel.source.0).ok_or_else(unknown)?)?;
@@ -218,7 +218,7 @@ pub(super) async fn write_all(
     source: GuideSourceId,
     edits: Vec<WrittenEdit>,
 ) -> Result<Vec<ProgrammeId>, Refusal> {
-    let done = call.app.guide_refreshes.write_programmes(source, edits).await;
+    let done = call.rest().guide.guide_refreshes.write_programmes(source, edits).await;
     let done = done.map_err(|error| match error {
         WrittenError::NoSuchSource | WrittenError::Guide(GuideError::SourceChanged) => {
             Refusal::no_such("epg_source", source)
@@ -234,6 +234,6 @@ pub(super) async fn write_all(
         }
         WrittenError::Guide(error) => Refusal::fault(format_args!("write a guide: {error}")),
     })?;
-    share_programmes(call.app.nodes(), source).await?;
+    share_programmes(&call.rest().nodes, source).await?;
     Ok(done)
 }

@@ -13,6 +13,7 @@ use serde_json::json;
 use server::reply::Refusal;
 
 use crate::api::m3u::refresh::stopping;
+use crate::context::RestCall;
 
 /// The guide source to refresh.
 #[derive(Clone, Debug, Body)]
@@ -55,8 +56,8 @@ async fn import(call: Call, body: EPGImport) -> Result<Accepted<EPGImportStarted
 }
 
 async fn import_one(call: &Call, id: GuideSourceId, force: bool) -> Result<(), Refusal> {
-    let kind = call.app.models.guide_sources.load().get(id.0).map(|it| it.kind);
-    match call.app.guide_refreshes.refresh(id, force).await.map_err(stopping)? {
+    let kind = call.rest().models.guide_sources.load().get(id.0).map(|it| it.kind);
+    match call.rest().guide.guide_refreshes.refresh(id, force).await.map_err(stopping)? {
         GuideRefreshStart::Started { .. } | GuideRefreshStart::AlreadyRunning { .. } => Ok(()),
         GuideRefreshStart::NoSuchSource => Err(Refusal::unknown::<GuideSource>()),
         GuideRefreshStart::NotRefreshed if kind == Some(GuideSourceKind::Generated) => {
@@ -69,10 +70,10 @@ async fn import_one(call: &Call, id: GuideSourceId, force: bool) -> Result<(), R
 }
 
 async fn import_all(call: &Call, force: bool) -> Result<(), Refusal> {
-    let sources = call.app.models.guide_sources.load();
+    let sources = call.rest().models.guide_sources.load();
     for source in sources.iter().filter(|it| it.is_active && it.kind.is_refreshed()) {
         // A source that cannot be refreshed must not prevent the others.
-        call.app.guide_refreshes.refresh(source.id, force).await.map_err(stopping)?;
+        call.rest().guide.guide_refreshes.refresh(source.id, force).await.map_err(stopping)?;
     }
     Ok(())
 }

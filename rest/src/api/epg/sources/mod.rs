@@ -36,6 +36,7 @@ use self::records::{forget_content, new_source, put_generated_channel, touch};
 use self::refreshes::{after_update, refresh_if_possible};
 use self::view::{EPGSourceEdit, EPGSourceView, NewEPGSource, SourceLookup};
 use crate::choice::choice;
+use crate::context::RestCall;
 use crate::list::{ArrayOrPage, Ordering, Search, WholeOrPages, matches};
 use crate::record::{Lookup, RecordCall, Render, find};
 use crate::saved_upload::remove_upload;
@@ -91,7 +92,7 @@ async fn list(
     call: Call,
     (filters, paging): (Filters, WholeOrPages),
 ) -> Result<ArrayOrPage<EPGSourceView>, Refusal> {
-    let sources = call.app.models.guide_sources.load();
+    let sources = call.rest().models.guide_sources.load();
     let is_wanted = |it: &GuideSource| {
         matches(filters.search.as_ref(), [&it.name]) && filters.is_active.is_none_or(|is| is == it.is_active)
     };
@@ -107,7 +108,7 @@ async fn list(
 }
 
 async fn retrieve(call: Call) -> Result<EPGSourceView, Refusal> {
-    call.retrieve(&call.app.models.guide_sources.load())
+    call.retrieve(&call.rest().models.guide_sources.load())
 }
 
 async fn create(call: Call, new: NewEPGSource) -> Result<Created<EPGSourceView>, Refusal> {
@@ -161,7 +162,7 @@ async fn update(call: Call, edit: EPGSourceEdit) -> Result<EPGSourceView, Refusa
 
 /// Returns the guide channel of a source of generated programmes.
 async fn generated_channel(call: &Call, id: GuideSourceId) -> Result<Option<GuideChannel>, Refusal> {
-    let models = call.app.models.clone();
+    let models = call.rest().models.clone();
     let known = models.guide_sources.load().get(id.0).map(|it| it.kind);
     if known != Some(GuideSourceKind::Generated) {
         return Ok(None);
@@ -176,14 +177,14 @@ async fn generated_channel(call: &Call, id: GuideSourceId) -> Result<Option<Guid
 
 async fn delete(call: Call) -> Result<NoContent, Refusal> {
     let id = call.id()?;
-    let source = call.app.models.guide_sources.load().get(id).cloned();
+    let source = call.rest().models.guide_sources.load().get(id).cloned();
     while !call.write(move |write| remove_some(write, id)).await? {}
     if let Some(source) = source {
         refresh_if_possible(&call, &source, false).await;
         if let Some(file) = source.file.clone() {
             remove_upload(&call, Folder::Guides, file).await;
         }
-        let files = call.app.guides.files.clone();
+        let files = call.rest().guide.guides.files.clone();
         if tokio::task::spawn_blocking(move || files.remove(source.id)).await.is_err() {
             warn!("failed to remove the guide of a deleted source");
         }

@@ -6,6 +6,7 @@ use route_frame::call::Call;
 use services::files::Folder;
 use tracing::warn;
 
+use crate::context::RestCall;
 use crate::saved_upload::remove_upload;
 
 /// Removes the former file of a changed source, and starts or stops its refresh.
@@ -22,7 +23,7 @@ pub(super) async fn after_update(call: &Call, source: &GuideSource, before: &Gui
 /// Starts a refresh after a change if the source has something to fetch. A running refresh with the old values is stopped.
 pub(super) async fn refresh_if_possible(call: &Call, source: &GuideSource, has_new_guide: bool) {
     if source.kind.is_refreshed()
-        && let Err(error) = call.app.guide_refreshes.changed(source.id, has_new_guide).await
+        && let Err(error) = call.rest().guide.guide_refreshes.changed(source.id, has_new_guide).await
     {
         // The schedule will try again.
         warn!(source.id = %source.id, "failed to start the refresh of a guide: {error}");

@@ -14,6 +14,7 @@ use server::reply::Refusal;
 use tracing::warn;
 
 use crate::api::text::sentence;
+use crate::context::RestCall;
 
 /// A lineup at Schedules Direct.
 #[derive(Clone, Debug, Serialize, View)]
@@ -145,7 +146,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn list(call: Call) -> Result<SdLineupsView, Refusal> {
     let source = source(&call)?;
-    let service = &call.app.schedules_direct;
+    let service = &call.rest().guide.schedules_direct;
     let account = service.account(&source).await.map_err(refused)?;
     let countries = service.countries(&source).await.map_err(refused)?;
     let lineups = account.lineups.into_iter().map(|it| SdLineupView {
@@ -180,7 +181,8 @@ async fn add(
 ) -> Result<SdLineupChangeView, Refusal> {
     let source = source(&call)?;
     let lineup = wanted(query, body)?;
-    let changes_remaining = call.app.schedules_direct.add_lineup(&source, &lineup).await.map_err(refused)?;
+    let changes_remaining =
+        call.rest().guide.schedules_direct.add_lineup(&source, &lineup).await.map_err(refused)?;
     refresh(&call, &source).await;
     let message = "The lineup was added. Its guide is being fetched.".to_owned();
     Ok(SdLineupChangeView { message, changes_remaining })
@@ -193,7 +195,7 @@ async fn remove(
     let source = source(&call)?;
     let lineup = wanted(query, body)?;
     let changes_remaining =
-        call.app.schedules_direct.remove_lineup(&source, &lineup).await.map_err(refused)?;
+        call.rest().guide.schedules_direct.remove_lineup(&source, &lineup).await.map_err(refused)?;
     refresh(&call, &source).await;
     let message = "The lineup was removed.".to_owned();
     Ok(SdLineupChangeView { message, changes_remaining })
@@ -201,7 +203,7 @@ async fn remove(
 
 async fn search(call: Call, place: SdLineupSearch) -> Result<SdLineupSearchView, Refusal> {
     let source = source(&call)?;
-    let service = &call.app.schedules_direct;
+    let service = &call.rest().guide.schedules_direct;
     let found = service.search(&source, &place.country, &place.postal_code).await.map_err(refused)?;
     let lineups = found.into_iter().map(|it| SdLineupView {
         lineup: it.id,
@@ -215,7 +217,7 @@ async fn search(call: Call, place: SdLineupSearch) -> Result<SdLineupSearchView,
 
 /// Returns the source of the request.
 fn source(call: &Call) -> Result<GuideSource, Refusal> {
-    let sources = call.app.models.guide_sources.load();
+    let sources = call.rest().models.guide_sources.load();
     let source = sources.get(call.id()?).ok_or_else(Refusal::unknown::<GuideSource>)?;
     match source.kind {
         GuideSourceKind::SchedulesDirect => Ok(GuideSource::clone(source)),
@@ -231,7 +233,7 @@ fn wanted(query: SdLineupQuery, body: SdLineupChange) -> Result<String, Refusal>
 /// Fetches the guide of changed lineups, which may be smaller than before.
 async fn refresh(call: &Call, source: &GuideSource) {
     if source.is_active
-        && let Err(error) = call.app.guide_refreshes.replaced(source.id).await
+        && let Err(error) = call.rest().guide.guide_refreshes.replaced(source.id).await
     {
         // The schedule will try again.
         warn!(source.id = %source.id, "failed to start the refresh of a guide: {error}");

@@ -14,6 +14,7 @@ use super::edit::SourceChange;
 use super::records::{forget_content, new_source, touch};
 use super::refreshes::{after_update, refresh_if_possible};
 use super::view::{EPGSourceEdit, EPGSourceView};
+use crate::context::RestCall;
 use crate::record::{RecordCall, find};
 use crate::saved_upload::SavedUpload;
 
@@ -74,7 +75,7 @@ async fn create(call: Call, (body, file): (EPGUpload, Upload)) -> Result<Created
 
 async fn replace(call: Call, file: Upload) -> Result<EPGSourceView, Refusal> {
     let id = call.id()?;
-    let known = call.app.models.guide_sources.load().get(id).cloned();
+    let known = call.rest().models.guide_sources.load().get(id).cloned();
     check_kind(&*known.ok_or_else(Refusal::unknown::<GuideSource>)?)?;
     let saved = save(&call, file).await?;
     let (change, name) = (SourceChange::new(EPGSourceEdit::default())?, saved.name.clone());

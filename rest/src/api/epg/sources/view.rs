@@ -12,7 +12,6 @@ use domain::ids::{AccountId, GuideSourceId};
 use domain::secret::Secret;
 use domain::user::UserLevel;
 use resource_derive::View;
-use route_frame::app::App;
 use route_frame::call::Call;
 use route_frame::value::{Time, WriteOnly};
 use serde::Serialize;
@@ -22,6 +21,7 @@ use storage::Table;
 
 use crate::api::text::shown_url;
 use crate::choice::{Named, choice};
+use crate::context::{RestCall, RestContext};
 use crate::record::{Lookup, Render, view_from};
 
 /// A guide source: an origin of programmes.
@@ -122,7 +122,7 @@ choice!(
 
 /// Data that views of guide sources depend on.
 pub(crate) struct SourceLookup {
-    app: Arc<App>,
+    context: Arc<RestContext>,
     is_admin: bool,
     states: Arc<Table<GuideState>>,
     /// Sources whose guide a channel uses.
@@ -131,7 +131,7 @@ pub(crate) struct SourceLookup {
 
 impl Lookup for SourceLookup {
     fn load(call: &Call) -> Result<Self, Refusal> {
-        let models = &call.app.models;
+        let models = &call.rest().models;
         let guide = models.guide.load();
         let sources = models.guide_sources.load();
         let order = SourceOrder::new(sources.iter().map(|it| &**it));
@@ -141,7 +141,7 @@ impl Lookup for SourceLookup {
             is_admin: call.identity()?.may(UserLevel::Admin),
             states: models.guide_states.load(),
             used,
-            app: Arc::clone(&call.app),
+            context: Arc::clone(call.rest()),
         })
     }
 }
@@ -152,11 +152,11 @@ impl Render for GuideSource {
 
     fn view(&self, lookup: &SourceLookup) -> EPGSourceView {
         let state = lookup.states.get(self.id.0).map(|it| &**it);
-        let (status, last_message) = status_of(self, &lookup.app, state);
+        let (status, last_message) = status_of(self, &lookup.context, state);
         let for_admins = |it: &Option<String>| it.clone().filter(|_| lookup.is_admin);
         let good_at = state.and_then(|it| it.good_at);
         let changed_at = Some(self.updated_at).filter(|it| *it != self.created_at);
-        let channels = lookup.app.models.store.collection::<GuideChannel>();
+        let channels = lookup.context.models.store.collection::<GuideChannel>();
         view_from!(EPGSourceView from self {
             id, name, account, is_active, priority, history_days, created_at;
             source_type: Named(self.kind),
@@ -182,8 +182,12 @@ impl Render for GuideSource {
 }
 
 /// Returns the state of the last refresh, and its result for people.
-fn status_of(source: &GuideSource, app: &App, state: Option<&GuideState>) -> (Status, Option<String>) {
-    let progress = app.guide_refreshes.progress_of(source.id);
+fn status_of(
+    source: &GuideSource,
+    context: &RestContext,
+    state: Option<&GuideState>,
+) -> (Status, Option<String>) {
+    let progress = context.guide.guide_refreshes.progress_of(source.id);
     let running = progress.as_ref().map(|it| it.phase).filter(|it| *it != GuidePhase::Done);
     // The last result is in memory, even if it could not be stored.
     let ended = progress.as_ref().and_then(|it| Some((it.outcome?, it.message.as_str())));

@@ -18,6 +18,7 @@ use crate::api::channels::channels::selection::Selection;
 use crate::api::channels::logos::{NamedBy, logo_of_address};
 use crate::api::channels::streams::TVG_ID_CHARS_MAX;
 use crate::api::channels::undo::{Author, UndoHandleView, UndoLog};
+use crate::context::RestCall;
 
 /// Result of taking over values from guide channels.
 #[derive(Clone, Debug, Serialize, View)]
@@ -64,7 +65,7 @@ pub(super) async fn set_tvg_ids(call: Call, selection: Selection) -> Result<From
 
 async fn take_over(call: Call, selection: Selection, taken: Taken) -> Result<FromGuideView, Refusal> {
     let (selected, author) = (selection.resolve(&call)?, Author::new(&call)?);
-    let lookup = GuideLookup::new(&call.app.models);
+    let lookup = GuideLookup::new(&call.rest().models);
     let guides: HashMap<ChannelId, Arc<GuideChannel>> = selected
         .find(&call)?
         .into_iter()

@@ -22,6 +22,7 @@ use crate::api::channels::channels::numbers::{Changes, put_all};
 use crate::api::channels::channels::selection::{MANY, Selection};
 use crate::api::channels::channels::view::ChannelView;
 use crate::api::channels::undo::{Author, UndoHandleView, UndoLog};
+use crate::context::RestCall;
 use crate::record::RecordCall;
 
 /// Maximum number of channels of one request.
@@ -54,10 +55,10 @@ pub(super) async fn match_many(
     (selection, options): (Selection, MatchOptions),
 ) -> Result<Accepted<MatchedView>, Refusal> {
     let is_preview = options.preview == Some(true);
-    let lookup = GuideLookup::new(&call.app.models);
+    let lookup = GuideLookup::new(&call.rest().models);
     let selected: Vec<Arc<Channel>> = match selection.is_empty() {
         true => {
-            let channels = call.app.models.channels.load();
+            let channels = call.rest().models.channels.load();
             let except: HashSet<ChannelId> = selection.except.into_iter().flatten().collect();
             channels.iter().filter(|it| !except.contains(&it.id)).take(CHANNELS_MAX).cloned().collect()
         }
@@ -67,9 +68,9 @@ pub(super) async fn match_many(
     let is_wanted = |it: &Arc<Channel>| options.replace == Some(true) || lookup.linked(it).is_none();
     let channels: Vec<Arc<Channel>> = selected.into_iter().filter(is_wanted).collect();
     let author = Author::new(&call)?;
-    let matching = &call.app.matching;
+    let matching = &call.rest().guide.matching;
     let end = matching.begin();
-    let results = matching.find(&call.app.models, channels.clone(), is_preview, true).await?;
+    let results = matching.find(&call.rest().models, channels.clone(), is_preview, true).await?;
 
     let (total_count, skipped_count) = (channels.len(), n_selected - channels.len());
     let links = links(&channels, &results);
@@ -171,10 +172,10 @@ pub(super) async fn match_one(
     options: MatchOneOptions,
 ) -> Result<Accepted<MatchedOneView>, Refusal> {
     let channel = find_visible(&call, call.id()?)?;
-    let (author, lookup) = (Author::new(&call)?, GuideLookup::new(&call.app.models));
-    let matching = &call.app.matching;
+    let (author, lookup) = (Author::new(&call)?, GuideLookup::new(&call.rest().models));
+    let matching = &call.rest().guide.matching;
     let channels = vec![Arc::clone(&channel)];
-    let results = matching.find(&call.app.models, channels.clone(), true, false).await?;
+    let results = matching.find(&call.rest().models, channels.clone(), true, false).await?;
     let Some(result) = results.first() else { return Err(Refusal::fault("match a channel")) };
     let found = match result.decision {
         Decision::Link(to) => lookup.get(to),

@@ -130,7 +130,7 @@ async fn channels_are_selected_by_ids_or_by_a_filter_with_exceptions() {
 #[tokio::test]
 async fn one_channel_is_matched_with_an_explanation() {
     let rest = stage().await;
-    let mut reports = rest.app().matching.subscribe();
+    let mut reports = rest.context().guide.matching.subscribe();
     let id = make_linked(&rest, "BBC Two HD", 11).await;
     let path = format!("{LIST}{id}/match-epg/");
     let preview = rest.admin("POST", &path, json!({ "preview": true })).await;
@@ -160,7 +160,7 @@ async fn one_channel_is_matched_with_an_explanation() {
 async fn a_run_reports_its_progress_and_its_end() {
     let rest = stage().await;
     make(&rest, json!({ "name": "BBC One" })).await;
-    let mut reports = rest.app().matching.subscribe();
+    let mut reports = rest.context().guide.matching.subscribe();
     matched(&rest, json!({})).await;
     let progress =
         MatchReport::Progress { total: 1, matched: 0, remaining: 1, current: "BBC One".to_owned() };
@@ -168,7 +168,7 @@ async fn a_run_reports_its_progress_and_its_end() {
     let message = "Linked 1 of 1 channels".to_owned();
     let finished = MatchReport::Finished { is_complete: true, matched: 1, message };
     assert_eq!(reports.try_recv().unwrap(), finished);
-    drop(rest.app().matching.begin());
+    drop(rest.context().guide.matching.begin());
     let ended = reports.try_recv().unwrap();
     assert!(matches!(ended, MatchReport::Finished { is_complete: false, matched: 0, .. }), "{ended:?}");
 }

@@ -1,0 +1,328 @@
+//! What the resources use of the gateway, in groups of what belongs together.
+
+use std::fmt;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock, Weak};
+
+use actors::{
+    Events, Fetch, GuideRefreshes, Importer, Integrations, LeaseInfo, MetricsSnapshot, Plans, Recorder,
+    SchedulesDirect, SlotsSnapshot, Switchboard, System, TimeShift, Trials, UdpOutputs, Vod, VodImporter,
+};
+use config::{Config, DataFolder};
+use domain::account::Account;
+use domain::ids::ProfileId;
+use node::context::NodeContext;
+use player::context::PlayerContext;
+use route_frame::call::Call;
+use route_frame::context::{FrameContext, public_url};
+use route_frame::network_access::NetworkAccess;
+use route_frame::pace::WritePace;
+use route_frame::states::States;
+use server::admission::Admission;
+use services::auth::{Auth, SetupCode};
+use services::backups::Backups;
+use services::files::Files;
+use services::guide::Guides;
+use services::logo_cache::LogoCache;
+use services::matching::Matching;
+use services::plugins::{InstalledPlugins, PluginProcesses};
+use services::recent_log::RecentLog;
+use services::recording_rules::RecordingRules;
+use services::strm_export::StrmExports;
+use services::titles::Titles;
+use storage::Models;
+use storage::guide::GuideFiles;
+use tokio::sync::Mutex;
+use tracing::warn;
+
+use crate::api::{ChannelRowCache, DeletedRules};
+use crate::demo::Demo;
+
+/// The parts of the gateway that the resources use. Everything of it, apart from its own state, is shared with the rest of the
+/// gateway.
+pub struct RestContext {
+    pub config: Config,
+    pub models: Models,
+    pub files: Files,
+    pub auth: Auth,
+    pub events: Events,
+    /// This machine as a node.
+    pub nodes: Arc<NodeContext>,
+    /// The networks that may use the gateway.
+    pub networks: Arc<NetworkAccess>,
+    pub live: LiveContext,
+    pub imports: ImportContext,
+    pub guide: GuideContext,
+    pub recordings: RecordingContext,
+    pub plugins: PluginContext,
+    pub pictures: PictureContext,
+    pub operation: OperationContext,
+    /// Set once if this gateway is the demo.
+    pub demo: OnceLock<Demo>,
+    pub(crate) channel_rows: ChannelRowCache,
+    pub(crate) deleted_rules: DeletedRules,
+    /// Weak, because connections keep this, and must not keep the actors running.
+    system: Weak<System>,
+}
+
+/// What plays.
+pub struct LiveContext {
+    pub switchboard: Switchboard,
+    /// The streams of channels, films and archives.
+    pub plans: Arc<dyn Plans>,
+    /// Films, episodes and archives that are played.
+    pub vod: Vod,
+    pub time_shift: TimeShift,
+    /// Channels that are sent as datagrams.
+    pub udp_outputs: UdpOutputs,
+}
+
+/// What comes from accounts.
+pub struct ImportContext {
+    pub importer: Importer,
+    /// Imports films and series.
+    pub vod_importer: VodImporter,
+    pub trials: Trials,
+    /// Films and series.
+    pub titles: Titles,
+    pub strm_exports: StrmExports,
+}
+
+/// The guide, and what fills it.
+pub struct GuideContext {
+    pub guides: Guides,
+    pub guide_refreshes: GuideRefreshes,
+    pub schedules_direct: SchedulesDirect,
+    pub matching: Arc<Matching>,
+    /// Held from the reading of a programme that a client changes until it is written.
+    pub written_programme: Mutex<()>,
+}
+
+/// Recordings and their rules.
+pub struct RecordingContext {
+    pub recorder: Recorder,
+    pub recording_rules: RecordingRules,
+}
+
+/// Plugins, installed and running.
+pub struct PluginContext {
+    pub installed: InstalledPlugins,
+    pub processes: Arc<PluginProcesses>,
+}
+
+/// Logos and the pictures of users.
+pub struct PictureContext {
+    /// Held while files of logos are saved or deleted.
+    pub logo_files: Mutex<()>,
+    pub logo_cache: Arc<LogoCache>,
+    /// Held while the uploaded picture of a user changes.
+    pub picture_changes: Mutex<()>,
+}
+
+/// The gateway itself, for its admins.
+pub struct OperationContext {
+    pub backups: Backups,
+    /// Lets its owner create the first admin.
+    pub setup_code: SetupCode,
+    /// Delivers events to integrations.
+    pub integrations: Integrations,
+    pub admission: Arc<Admission>,
+    /// Lines of the log, if this gateway shows them.
+    pub recent_log: OnceLock<RecentLog>,
+    /// True once the gateway has begun to stop.
+    pub is_draining: Arc<AtomicBool>,
+    /// Set before that if another process serves the same addresses next.
+    pub has_successor: AtomicBool,
+}
+
+/// The contexts of all crates whose routes are in the table.
+pub struct Contexts {
+    pub frame: FrameContext,
+    pub rest: Arc<RestContext>,
+    pub players: Arc<PlayerContext>,
+}
+
+impl Contexts {
+    /// Makes the contexts around a started system and the HTTP client of this node. Reads the store, so it blocks.
+    ///
+    /// # Errors
+    /// Returns an error if the store cannot be read or has no server keys.
+    pub fn new(
+        config: Config,
+        models: Models,
+        guide_files: GuideFiles,
+        system: &Arc<System>,
+        fetch: Fetch,
+        admission: Arc<Admission>,
+    ) -> Result<Self, storage::Error> {
+        let events = system.events();
+        let files = Files::new(&config.data_dir);
+        let installed = InstalledPlugins::new(&config.data_dir);
+        if let Err(error) = installed.files.recover() {
+            warn!("failed to tidy the folder of plugins: {error}");
+        }
+        let auth = Auth::new(&models, events.clone(), &config.auth)?;
+        let guides = Guides::new(models.clone(), guide_files.clone());
+        let titles = Titles::new(models.clone(), system.vod_importer());
+        let backups =
+            Backups::new(models.clone(), files.clone(), DataFolder::new(&config.data_dir), events.clone());
+        let networks = Arc::new(NetworkAccess::new(&config, &models, &events));
+        let plugin_processes = Arc::new(PluginProcesses::new(system));
+        let (archives, is_draining) = (Arc::default(), Arc::default());
+
+        let nodes = Arc::new(NodeContext {
+            config: config.clone(),
+            models: models.clone(),
+            files: files.clone(),
+            guide_files,
+            archives: Arc::clone(&archives),
+            backups: backups.clone(),
+            auth: auth.clone(),
+            switchboard: system.switchboard(),
+            vod: system.vod(),
+            time_shift: system.time_shift(),
+            recorder: system.recorder(),
+            events: events.clone(),
+            integrations: system.integrations(),
+            plans: Arc::clone(system.plans()),
+            system: Arc::downgrade(system),
+            cluster: OnceLock::new(),
+            node: OnceLock::new(),
+        });
+        let players = Arc::new(PlayerContext {
+            config: config.clone(),
+            models: models.clone(),
+            guides: guides.clone(),
+            titles: titles.clone(),
+            auth: auth.clone(),
+            plans: Arc::clone(system.plans()),
+            switchboard: system.switchboard(),
+            hls_sessions: system.hls_sessions(),
+            vod: system.vod(),
+            time_shift: system.time_shift(),
+            recorder: system.recorder(),
+            settings: system.live_settings(),
+            nodes: Arc::clone(&nodes),
+            is_draining: Arc::clone(&is_draining),
+            archives: Arc::clone(&archives),
+            states: player::states(&config, &models, system)?,
+        });
+        let rest = Arc::new(RestContext {
+            live: LiveContext {
+                switchboard: system.switchboard(),
+                plans: Arc::clone(system.plans()),
+                vod: system.vod(),
+                time_shift: system.time_shift(),
+                udp_outputs: system.udp_outputs(),
+            },
+            imports: ImportContext {
+                importer: system.importer(),
+                vod_importer: system.vod_importer(),
+                trials: system.trials(),
+                titles,
+                strm_exports: StrmExports::new(models.clone(), config.public_url.clone()),
+            },
+            recordings: RecordingContext {
+                recorder: system.recorder(),
+                recording_rules: RecordingRules::new(
+                    models.clone(),
+                    guides.clone(),
+                    Arc::clone(system.plans()),
+                    system.recorder(),
+                ),
+            },
+            guide: GuideContext {
+                guides,
+                guide_refreshes: system.guide_refreshes(),
+                schedules_direct: system.schedules_direct(),
+                matching: Arc::default(),
+                written_programme: Mutex::default(),
+            },
+            plugins: PluginContext { installed, processes: Arc::clone(&plugin_processes) },
+            pictures: PictureContext {
+                logo_files: Mutex::default(),
+                logo_cache: Arc::new(LogoCache::new(config.data_dir.join("cache/logos"), fetch)),
+                picture_changes: Mutex::default(),
+            },
+            operation: OperationContext {
+                backups,
+                setup_code: SetupCode::generate(),
+                integrations: system.integrations(),
+                admission,
+                recent_log: OnceLock::new(),
+                is_draining,
+                has_successor: AtomicBool::new(false),
+            },
+            config: config.clone(),
+            models: models.clone(),
+            files: files.clone(),
+            auth: auth.clone(),
+            events,
+            nodes,
+            networks: Arc::clone(&networks),
+            demo: OnceLock::new(),
+            channel_rows: ChannelRowCache::default(),
+            deleted_rules: DeletedRules::default(),
+            system: Arc::downgrade(system),
+        });
+        let contexts = States::default().with(Arc::clone(&players)).with(Arc::clone(&rest));
+        let write_pace = WritePace::default();
+        let frame = FrameContext {
+            config,
+            models,
+            files,
+            auth,
+            networks,
+            archives,
+            plugin_processes,
+            write_pace,
+            contexts,
+        };
+        Ok(Self { frame, rest, players })
+    }
+}
+
+impl RestContext {
+    /// Returns the address under which clients reach the gateway, as [`public_url`] says.
+    pub fn public_url(&self) -> Option<String> {
+        public_url(&self.config, &self.models)
+    }
+
+    /// Reads all counters of the system. All are zero once the system has been dropped.
+    pub(crate) fn counts(&self) -> MetricsSnapshot {
+        self.system.upgrade().map(|it| it.counts()).unwrap_or_default()
+    }
+
+    /// Returns the provider slots in use.
+    pub(crate) fn leases(&self) -> Vec<LeaseInfo> {
+        self.system.upgrade().map(|it| it.leases()).unwrap_or_default()
+    }
+
+    /// Returns all provider slots and waiting requests at one moment.
+    pub(crate) fn slots(&self) -> SlotsSnapshot {
+        self.system.upgrade().map(|it| it.slots()).unwrap_or_default()
+    }
+
+    /// Returns the limit of an account profile that was discovered since the last change of its account.
+    pub(crate) fn discovered_limit(&self, account: &Account, profile: ProfileId) -> Option<u32> {
+        self.system.upgrade()?.discovered_limit(profile, account.updated_at)
+    }
+}
+
+impl fmt::Debug for RestContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RestContext(…)")
+    }
+}
+
+/// The context of this crate, for handlers.
+pub(crate) trait RestCall {
+    /// Returns what the resources use.
+    fn rest(&self) -> &Arc<RestContext>;
+}
+
+impl RestCall for Call {
+    fn rest(&self) -> &Arc<RestContext> {
+        self.frame.contexts.get()
+    }
+}
