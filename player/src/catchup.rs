@@ -15,7 +15,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use actors::{PastPart, Target, VodAnswer, VodBody, VodTitle, may_watch, now_ms};
-use domain::catchup::{ArchiveTimes, parse_start};
+use domain::catchup::{ArchiveTimes, MINUTES_DEFAULT, MINUTES_MAX, parse_start};
 use domain::channel::Channel;
 use domain::plan::{ArchiveRefusal, ArchivedProgramme, TitleCandidate};
 use domain::stream_profile::Delivery;
@@ -33,18 +33,16 @@ use server::stream::Guard;
 use services::guide::read_guide;
 use tracing::info;
 
+use super::answers::FileAnswer;
+use super::endless_stream::live_tail;
 use super::other_nodes;
 use super::output_profile::WantedPart;
 use super::past::{Continuation, OpenedPart, Opening, PartBody, WantedPast, follow};
+use super::refusals::unknown_channel;
 use super::timeshift::{self, PlayedPart};
-use super::vod::{FileAnswer, Played, file_route, play_endless, play_request, request};
-use super::watch::{live_tail, unknown_channel};
+use super::vod::{Played, file_route, play_endless, play_request, request};
 use crate::context::{PlayerCall, PlayerContext};
 
-/// Duration of a programme that the address does not tell, in minutes.
-pub const MINUTES_DEFAULT: i64 = 120;
-/// Maximum duration of a part, in minutes.
-pub const MINUTES_MAX: i64 = 480;
 /// Maximum length of a parameter, in characters.
 const PARAMETER_CHARS_MAX: usize = 100;
 

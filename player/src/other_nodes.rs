@@ -15,7 +15,7 @@ use server::caller::PassedBy;
 use server::reply::Refusal;
 use warp::reply::Response as Reply;
 
-use super::vod::FileAnswer;
+use super::answers::FileAnswer;
 use crate::context::{PlayerCall, PlayerContext};
 
 /// Returns whether this is an edge node, which has no accounts, films or streams.

@@ -7,9 +7,9 @@ use server::reply::Refusal;
 use url::form_urlencoded;
 use warp::reply::Response as Reply;
 
-use super::file::{FileRequest, serve};
+use super::file::{FileRequest, FileSelection, serve};
 use super::hls::of_file;
-use super::parts::{FileSelection, one_part};
+use super::parts::one_part;
 use super::picture::picture_here;
 
 /// Serves the file of a recording that this node has, its playlist or its picture, for another node, which has checked that its

@@ -29,10 +29,10 @@ use server::reply::Refusal;
 use services::recording_rules::dvr_settings;
 use warp::reply::Response as Reply;
 
+use self::file::FileSelection;
 use self::hls::HlsPlaylist;
 pub(super) use self::output::routes;
 pub use self::output::{RECORDINGS_GUIDE, RECORDINGS_PLAYLIST};
-use self::parts::FileSelection;
 use super::seat::take_seat;
 use crate::context::PlayerCall;
 

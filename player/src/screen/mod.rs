@@ -32,7 +32,7 @@ use warp::reply::Response as Reply;
 
 use self::clips::Clips;
 use self::reason::ScreenReason;
-use super::watch::streaming;
+use super::answers::streaming;
 use crate::context::{PlayerCall, PlayerContext};
 use crate::tuner::TunerSeats;
 
