@@ -35,7 +35,7 @@ impl FindArtwork for RecordingArtwork {
 
 async fn find(app: &Arc<App>, recording: &Recording) -> Result<Option<Artwork>, String> {
     let mut fault = None;
-    if let Some((url, way)) = of_programme(app, recording).await {
+    if let Some((url, way)) = programme_picture(app, recording).await {
         match app.logo_cache.fetch(&url, way).await.and_then(|it| artwork(it, ArtworkOrigin::Programme)) {
             Ok(found) => return Ok(Some(found)),
             Err(reason) => fault = Some(reason),
@@ -45,7 +45,7 @@ async fn find(app: &Arc<App>, recording: &Recording) -> Result<Option<Artwork>, 
     let logo = channel.and_then(|it| app.models.logos.load().get(it.logo_id?.0).cloned());
     match (logo, fault) {
         (Some(logo), _) => {
-            of_logo(app, &logo).await.and_then(|it| artwork(it, ArtworkOrigin::Channel)).map(Some)
+            logo_picture(app, &logo).await.and_then(|it| artwork(it, ArtworkOrigin::Channel)).map(Some)
         }
         (None, Some(reason)) => Err(reason),
         (None, None) => Ok(None),
@@ -53,7 +53,7 @@ async fn find(app: &Arc<App>, recording: &Recording) -> Result<Option<Artwork>, 
 }
 
 /// Returns the address of the picture that stands for a programme, and how far it may lead.
-async fn of_programme(app: &Arc<App>, recording: &Recording) -> Option<(String, ImageWay)> {
+async fn programme_picture(app: &Arc<App>, recording: &Recording) -> Option<(String, ImageWay)> {
     let id: EntryId = recording.programme.as_ref()?.id.as_ref()?.parse().ok()?;
     let guides = app.guides.reader();
     let channels = app.models.channels.load();
@@ -72,7 +72,7 @@ async fn of_programme(app: &Arc<App>, recording: &Recording) -> Option<(String, 
     Some((url, way))
 }
 
-async fn of_logo(app: &Arc<App>, logo: &Logo) -> Result<Bytes, String> {
+async fn logo_picture(app: &Arc<App>, logo: &Logo) -> Result<Bytes, String> {
     let Some(file) = &logo.file else {
         return app.logo_cache.fetch(&logo.url, way_to_logo(&app.models, logo)).await;
     };

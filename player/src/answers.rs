@@ -61,35 +61,35 @@ pub(super) struct FileAnswer(Reply);
 
 impl FileAnswer {
     /// Returns the answer with a file of the gateway.
-    pub(super) fn of_file(mut reply: Reply) -> Self {
+    pub(super) fn from_file(mut reply: Reply) -> Self {
         reply.headers_mut().insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
         Self(reply)
     }
 
     /// A title, or a part of it.
-    pub(super) fn of_title(mut reply: Reply, facts: &VodFacts, part: Option<&Range<u64>>) -> Self {
+    pub(super) fn from_title(mut reply: Reply, facts: &VodFacts, part: Option<&Range<u64>>) -> Self {
         let VodFacts { content_type, length, ref tag } = *facts;
         let file = RangedFile { media_type: content_type, length, tag: Some(tag), grows: false };
         file.describe(&mut reply, part);
-        Self::of_file(reply)
+        Self::from_file(reply)
     }
 
     /// A title that a program reads: a transport stream without length and ranges.
     pub(super) fn stream(body: VodBody) -> Self {
-        Self::of_stream(of_body(body))
+        Self::from_stream(body_reply(body))
     }
 
     /// The headers of a transport stream without length and ranges.
     pub(super) fn stream_head() -> Self {
-        Self::of_stream(Reply::default())
+        Self::from_stream(Reply::default())
     }
 
     /// A transport stream without length and ranges.
-    pub(super) fn of_bytes(bytes: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> Self {
+    pub(super) fn from_bytes(bytes: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> Self {
         // Not locked: the body has to be a value that threads can share.
         let mut bytes = Mutex::new(Box::pin(bytes));
         let bytes = poll_fn(move |cx| bytes.get_mut().as_mut().poll_next(cx));
-        Self::of_stream(warp::Reply::into_response(warp::reply::stream(bytes)))
+        Self::from_stream(warp::Reply::into_response(warp::reply::stream(bytes)))
     }
 
     /// The answer 416 of a file with this length.
@@ -115,16 +115,20 @@ impl FileAnswer {
         Ok(Self(reply))
     }
 
-    fn of_stream(mut reply: Reply) -> Self {
+    fn from_stream(mut reply: Reply) -> Self {
         describe_stream(&mut reply);
-        Self::of_file(reply)
+        Self::from_file(reply)
     }
 }
 
-pub(super) fn of_body(mut body: VodBody) -> Reply {
-    let bytes = poll_fn(move |cx| Pin::new(&mut body).poll_next(cx));
-    let bytes = bytes.map(|it| it.map_err(io::Error::other));
-    warp::Reply::into_response(warp::reply::stream(bytes))
+/// Returns the reply with the bytes of a title.
+pub(super) fn body_reply(body: VodBody) -> Reply {
+    warp::Reply::into_response(warp::reply::stream(title_bytes(body)))
+}
+
+/// Returns the bytes of a title, with the errors of a stream of bytes.
+pub(super) fn title_bytes(mut body: VodBody) -> impl Stream<Item = io::Result<Bytes>> {
+    poll_fn(move |cx| Pin::new(&mut body).poll_next(cx)).map(|it| it.map_err(io::Error::other))
 }
 
 impl Answer for FileAnswer {

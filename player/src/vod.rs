@@ -29,7 +29,7 @@ use services::auth::Denied;
 use tracing::info;
 use warp::reply::Response as Reply;
 
-use super::answers::{FileAnswer, of_body};
+use super::answers::{FileAnswer, body_reply};
 use super::ranges::{if_range, ranges};
 use super::recordings::file::FileSelection;
 use super::refusals::no_file;
@@ -113,7 +113,7 @@ struct VodQuery {
 
 async fn movie(call: Call, query: VodQuery) -> Result<FileAnswer, Refusal> {
     let number = number(&call)?;
-    if let Some(recording) = recordings::of_number(&call, number) {
+    if let Some(recording) = recordings::find_by_number(&call, number) {
         return recorded(&call, &recording, &query).await;
     }
     if other_nodes::is_edge(call.player()) {
@@ -126,7 +126,7 @@ async fn movie(call: Call, query: VodQuery) -> Result<FileAnswer, Refusal> {
 
 async fn episode(call: Call, query: VodQuery) -> Result<FileAnswer, Refusal> {
     let number = number(&call)?;
-    if let Some(recording) = recordings::of_number(&call, number) {
+    if let Some(recording) = recordings::find_by_number(&call, number) {
         return recorded(&call, &recording, &query).await;
     }
     if other_nodes::is_edge(call.player()) {
@@ -167,7 +167,7 @@ async fn recorded(call: &Call, recording: &Recording, query: &VodQuery) -> Resul
             recordings::play(call, recording, selection).await
         }
     };
-    reply.map(FileAnswer::of_file)
+    reply.map(FileAnswer::from_file)
 }
 
 /// Returns the id in a name such as `7.mkv`.
@@ -303,7 +303,7 @@ pub(super) async fn play_request(
     };
     if call.method == Method::HEAD {
         return match context.vod.head(request).await.map_err(refused)? {
-            VodHead::File(facts) => Ok(FileAnswer::of_title(Reply::default(), &facts, None)),
+            VodHead::File(facts) => Ok(FileAnswer::from_title(Reply::default(), &facts, None)),
             VodHead::Stream => Ok(FileAnswer::stream_head()),
             VodHead::Redirect(url) => FileAnswer::redirect(user.is_some(), &url),
         };
@@ -314,8 +314,10 @@ pub(super) async fn play_request(
         return Err(Denied::Inactive.into());
     }
     match answer {
-        VodAnswer::Whole(facts, body) => Ok(FileAnswer::of_title(of_body(body), &facts, None)),
-        VodAnswer::Part(facts, part, body) => Ok(FileAnswer::of_title(of_body(body), &facts, Some(&part))),
+        VodAnswer::Whole(facts, body) => Ok(FileAnswer::from_title(body_reply(body), &facts, None)),
+        VodAnswer::Part(facts, part, body) => {
+            Ok(FileAnswer::from_title(body_reply(body), &facts, Some(&part)))
+        }
         VodAnswer::Stream(body) => Ok(of_stream(body)),
         VodAnswer::Unsatisfiable(facts) => Ok(FileAnswer::unsatisfiable(facts.length)),
         VodAnswer::Redirect(url) => FileAnswer::redirect(user.is_some(), &url),

@@ -78,7 +78,7 @@ pub(super) async fn watch(
     }
     if let (Target::Channel(uuid), Some(past)) = (target, query.past()) {
         let channel = catchup::visible(&call, |it| it.one_by("uuid", uuid.as_bytes()))?;
-        match catchup::of_live(call, channel, past).await? {
+        match catchup::play_from_live_address(call, channel, past).await? {
             Ok(answer) => return Ok(StreamAnswer::Past(answer)),
             Err(of_present) => call = of_present,
         }

@@ -62,7 +62,7 @@ pub(super) fn routes() -> Vec<Route> {
         Access::Anyone,
         "Returns the media playlist of a session of HLS (`index.m3u8`), or a segment, a part or the initialisation \
             segment that it names. The token in the address stands for the viewer.",
-        of_session,
+        session_file,
     );
     vec![
         index
@@ -185,7 +185,7 @@ pub(super) async fn play(call: Call, target: Target, query: &StreamQuery) -> Res
     ))
 }
 
-async fn of_session(call: Call, query: ReloadQuery) -> Result<SessionAnswer, Refusal> {
+async fn session_file(call: Call, query: ReloadQuery) -> Result<SessionAnswer, Refusal> {
     let session = call.player().hls_sessions.find(call.text("token")?).map_err(ended)?;
     let request = session.begin(&call.caller.connection).map_err(|end| match end {
         Some(end) => ended(Some(end)),

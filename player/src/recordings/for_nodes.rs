@@ -8,7 +8,7 @@ use url::form_urlencoded;
 use warp::reply::Response as Reply;
 
 use super::file::{FileRequest, FileSelection, serve};
-use super::hls::of_file;
+use super::hls::file_playlist;
 use super::parts::one_part;
 use super::picture::picture_here;
 
@@ -39,7 +39,7 @@ pub async fn answer_node(request: &FileRequest<'_>, uri: &Uri) -> Result<Reply, 
             serve(request, &one, selection, None).await
         }
         Some("hls") => {
-            let text = of_file(request.context, &one, value("file").ok_or_else(not_found)?).await?;
+            let text = file_playlist(request.context, &one, value("file").ok_or_else(not_found)?).await?;
             Ok(Reply::new(text.into()))
         }
         Some("picture") => {
