@@ -60,7 +60,7 @@ fn run_command(args: Args, from: Option<(Arc<TakeOver>, Listeners)>) -> anyhow::
         return done;
     }
     // Now, because an update may replace the file of the program later.
-    let invocation = Invocation::of_this_process();
+    let invocation = Invocation::from_this_process();
     let has_parent = from.is_some();
     let is_served = matches!(args.command, Command::Serve { .. });
     // Only a gateway needs many files.

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_channels_with_one_number_the_first_keeps_it() {
+    fn the_first_of_two_channels_with_one_number_keeps_it() {
         let number = |it: &str| it.parse::<ChannelNumber>().ok();
         let channel = |id, it| Channel {
             number: number(it),

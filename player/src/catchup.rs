@@ -10,18 +10,14 @@
 //!  └─ else ──────────────────────► as for a film
 //! ```
 
-use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 
-use actors::{PastPart, Target, VodAnswer, VodBody, VodTitle, may_watch, now_ms};
-use domain::catchup::{ArchiveTimes, parse_start};
+use actors::{PastPart, Target, VodAnswer, VodTitle, may_watch, now_ms};
+use domain::catchup::{ArchiveTimes, MINUTES_DEFAULT, MINUTES_MAX, parse_start};
 use domain::channel::Channel;
 use domain::plan::{ArchiveRefusal, ArchivedProgramme, TitleCandidate};
 use domain::stream_profile::Delivery;
 use domain::user::{ANONYMOUS, UserLevel};
-use futures_util::StreamExt;
-use futures_util::stream::poll_fn;
 use http::{Method, StatusCode};
 use media::Tail;
 use resource_derive::Query;
@@ -33,47 +29,45 @@ use server::stream::Guard;
 use services::guide::read_guide;
 use tracing::info;
 
+use super::answers::{FileAnswer, title_bytes};
+use super::endless_stream::live_tail;
 use super::other_nodes;
 use super::output_profile::WantedPart;
-use super::past::{Continuation, OpenedPart, Opening, PartBody, WantedPast, follow};
+use super::past::{Continuation, OpenedPart, Opening, WantedPast, follow};
+use super::refusals::unknown_channel;
 use super::timeshift::{self, PlayedPart};
-use super::vod::{FileAnswer, Played, file_route, play_endless, play_request, request};
-use super::watch::{live_tail, unknown_channel};
+use super::vod::{Played, file_route, play_endless, play_request, request};
 use crate::context::{PlayerCall, PlayerContext};
 
-/// Duration of a programme that the address does not tell, in minutes.
-pub const MINUTES_DEFAULT: i64 = 120;
-/// Maximum duration of a part, in minutes.
-pub const MINUTES_MAX: i64 = 480;
 /// Maximum length of a parameter, in characters.
 const PARAMETER_CHARS_MAX: usize = 100;
 
 /// Returns the routes that only the player port serves.
 pub(super) fn routes() -> Vec<Route> {
-    let of_path = file_route(
+    let by_path = file_route(
         "/timeshift/{user}/{password}/{minutes}/{start}/{file}",
         Access::PathLogin,
         "Returns a part of the past of a channel to a user. The start is in UTC, such as `2026-01-31:18-30`.",
-        of_path,
+        by_path,
     );
-    let of_query = file_route(
+    let by_query = file_route(
         "/streaming/timeshift.php",
         Access::QueryLogin,
         "Returns a part of the past of a channel to a user.",
-        of_query,
+        by_query,
     );
-    [of_path, of_query].map(|it| declared(it).refuses(StatusCode::FORBIDDEN, NOT_ALLOWED)).into()
+    [by_path, by_query].map(|it| declared(it).refuses(StatusCode::FORBIDDEN, NOT_ALLOWED)).into()
 }
 
 /// Returns the routes that both ports serve.
 pub(super) fn api_routes() -> Vec<Route> {
-    let of_uuid = file_route(
+    let by_uuid = file_route(
         "/proxy/catchup/{uuid}",
         Access::TitleOrNetworks(UserLevel::Streamer),
         "Returns a part of the past of a channel.",
-        of_uuid,
+        by_uuid,
     );
-    vec![declared(of_uuid)]
+    vec![declared(by_uuid)]
 }
 
 const NOT_ALLOWED: &str = "The user may not watch the past of channels.";
@@ -115,34 +109,34 @@ struct UuidQuery {
     token: Option<String>,
 }
 
-async fn of_path(call: Call) -> Result<FileAnswer, Refusal> {
+async fn by_path(call: Call) -> Result<FileAnswer, Refusal> {
     let id = call.id_of("file")?;
     let channel = visible(&call, |it| it.get(id))?;
-    let part = WantedTime::of(call.text("start")?, call.text("minutes")?)?;
+    let part = WantedTime::parse(call.text("start")?, call.text("minutes")?)?;
     serve(call, channel, part, None).await
 }
 
-async fn of_query(call: Call, query: ArchiveQuery) -> Result<FileAnswer, Refusal> {
+async fn by_query(call: Call, query: ArchiveQuery) -> Result<FileAnswer, Refusal> {
     let (Some(stream), Some(start)) = (query.stream, query.start) else {
         return Err(Refusal::bad_request("the parameters stream and start are needed"));
     };
     let id: u32 = stream.strip_suffix(".ts").unwrap_or(&stream).parse().map_err(|_| unknown_channel())?;
     let channel = visible(&call, |it| it.get(id))?;
-    let part = WantedTime::of(&start, &query.duration.unwrap_or_default())?;
+    let part = WantedTime::parse(&start, &query.duration.unwrap_or_default())?;
     serve(call, channel, part, None).await
 }
 
-async fn of_uuid(call: Call, query: UuidQuery) -> Result<FileAnswer, Refusal> {
+async fn by_uuid(call: Call, query: UuidQuery) -> Result<FileAnswer, Refusal> {
     let uuid = call.uuid()?;
     let channel = visible(&call, |it| it.one_by("uuid", uuid.as_bytes()))?;
     let start = query.start.ok_or_else(|| Refusal::bad_request("the parameter start is needed"))?;
-    let part = WantedTime::of(&start, &query.duration.unwrap_or_default())?;
+    let part = WantedTime::parse(&start, &query.duration.unwrap_or_default())?;
     serve(call, channel, part, query.session_id).await
 }
 
 /// Serves the part of the past that the query of a live address asks for. Returns the call for a start that is not in the
 /// past: the channel plays as it is.
-pub(super) async fn of_live(
+pub(super) async fn play_from_live_address(
     call: Call,
     channel: Arc<Channel>,
     wanted: WantedPart<'_>,
@@ -167,7 +161,7 @@ struct WantedTime {
 }
 
 impl WantedTime {
-    fn of(start: &str, minutes: &str) -> Result<Self, Refusal> {
+    fn parse(start: &str, minutes: &str) -> Result<Self, Refusal> {
         let start = parse_start(start).map_err(|error| Refusal::bad_request(error.to_string()))?;
         let minutes = minutes.trim().parse().ok().filter(|it| *it > 0).unwrap_or(MINUTES_DEFAULT);
         Ok(Self { start, seconds: minutes.min(MINUTES_MAX) * 60 })
@@ -263,8 +257,13 @@ async fn serve(
     let wanted = WantedPast { start: part.start, end, goes_live };
     let rest = Rest { call: call.clone(), channel: channel.clone(), session: session.clone() };
     let played = played(&channel, candidates, session);
-    let of_stream =
-        |body| FileAnswer::of_bytes(follow(wanted, OpenedPart { body: body_of(body), begins_at }, rest));
+    let of_stream = |body| {
+        FileAnswer::from_bytes(follow(
+            wanted,
+            OpenedPart { body: Box::pin(title_bytes(body)), begins_at },
+            rest,
+        ))
+    };
     let mut request = request(&call, played);
     if goes_live {
         if call.method == Method::HEAD {
@@ -285,7 +284,7 @@ async fn serve_own(
     end: i64,
 ) -> Result<FileAnswer, Refusal> {
     if played.part.length().is_some() {
-        return timeshift::file(&call, &channel, played).await.map(FileAnswer::of_file);
+        return timeshift::file(&call, &channel, played).await.map(FileAnswer::from_file);
     }
     if call.method == Method::HEAD {
         return Ok(FileAnswer::stream_head());
@@ -293,12 +292,7 @@ async fn serve_own(
     let wanted = WantedPast { start: played.start, end, goes_live: true };
     let rest = Rest { call: call.clone(), channel: channel.clone(), session: played.session.clone() };
     let opened = timeshift::open(&call, &channel, played).await?;
-    Ok(FileAnswer::of_bytes(follow(wanted, opened, rest)))
-}
-
-fn body_of(mut body: VodBody) -> PartBody {
-    let bytes = poll_fn(move |cx| Pin::new(&mut body).poll_next(cx));
-    Box::pin(bytes.map(|it| it.map_err(io::Error::other)))
+    Ok(FileAnswer::from_bytes(follow(wanted, opened, rest)))
 }
 
 fn is_redirected(candidates: &[TitleCandidate]) -> bool {
@@ -340,7 +334,7 @@ impl Continuation for Rest {
             request.ranges = None;
             match self.call.player().vod.get(request).await {
                 Ok(VodAnswer::Whole(_, body) | VodAnswer::Stream(body)) => {
-                    Some(OpenedPart { body: body_of(body), begins_at })
+                    Some(OpenedPart { body: Box::pin(title_bytes(body)), begins_at })
                 }
                 Ok(_) => None,
                 Err(refusal) => {

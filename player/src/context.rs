@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use actors::{HlsSessions, LiveSettings, Plans, Recorder, Switchboard, TimeShift, Vod};
 use config::Config;
+use domain::ids::UserId;
+use domain::settings::PROGRAM_START_TIMEOUT;
 use node::context::NodeContext;
 use route_frame::call::Call;
 use route_frame::states::States;
@@ -55,6 +58,17 @@ impl PlayerContext {
     /// lowest level sees.
     pub(crate) fn has_users(&self) -> bool {
         !self.models.users.load().is_empty()
+    }
+
+    /// Returns true if the user still exists and is active.
+    pub(crate) fn is_active(&self, user: UserId) -> bool {
+        self.models.users.load().get(user.0).is_some_and(|it| it.is_active)
+    }
+
+    /// Returns the maximum wait for the beginning of a stream. A program that converts the stream starts after it.
+    pub(crate) fn start_timeout(&self, has_program: bool) -> Duration {
+        let program_start = if has_program { PROGRAM_START_TIMEOUT } else { Duration::ZERO };
+        self.settings.load().start_timeout + program_start
     }
 
     /// Returns whether the gateway has begun to stop.

@@ -12,18 +12,13 @@ use bytes::Bytes;
 use domain::output_profile::Rendition;
 use futures_util::Stream;
 use futures_util::stream::unfold;
-use http::header::{CONNECTION, CONTENT_TYPE};
 use media::{EndReason, FragmentEnd, FragmentReader};
-use route_frame::route::{Content, StreamOrRedirect};
-use server::accept::LiveBody;
 use server::reply::Refusal;
 use tokio::time::timeout;
 use tracing::info;
 
 use super::output_profile::sound_for_browsers;
-use super::watch::{
-    ACCEL_BUFFERING, TransportStream, busy, no_answer, no_packets, no_watch, start_timeout, too_late,
-};
+use super::refusals::{busy, no_answer, no_packets, no_watch, too_late};
 use crate::context::PlayerContext;
 
 /// Returns what converts the sound of a target for players that cannot play it; `None` without ffmpeg.
@@ -71,7 +66,7 @@ async fn begin(
     has_program: bool,
 ) -> Result<(FragmentReader, Bytes), Refusal> {
     let mut reader = viewing.window().fragments();
-    let wait = start_timeout(context, has_program);
+    let wait = context.start_timeout(has_program);
     match timeout(wait, reader.next()).await {
         Ok(Ok(first)) => Ok((reader, first.bytes)),
         Ok(Err(FragmentEnd::Window(end))) => Err(no_packets(&end)),
@@ -113,15 +108,4 @@ fn bytes(
             Err(_) => Some((Err(io::Error::other("the client did not keep up")), None)),
         }
     })
-}
-
-/// Creates the response of fragments with this body. The connection closes with them, as for a transport stream.
-pub(super) fn fragmented(body: impl warp::Reply) -> StreamOrRedirect<TransportStream> {
-    let mut reply = body.into_response();
-    reply.extensions_mut().insert(LiveBody);
-    let content = Content::from_reply(reply)
-        .with_header(CONTENT_TYPE, "video/mp4")
-        .with_header(ACCEL_BUFFERING, "no")
-        .with_header(CONNECTION, "close");
-    StreamOrRedirect::Stream(content)
 }

@@ -67,7 +67,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("/output/epg.xml", players, summary, all),
         // Jellyfin unpacks a guide only if its address ends like this.
         Route::get("/output/epg.xml.gz", players, "Returns the guide as a gzip file.", file),
-        Route::get("/output/epg/{profile}", players, of_profile, of_path),
+        Route::get("/output/epg/{profile}", players, of_profile, profile_guide),
     ];
     with_login.into_iter().map(Route::that_reads).chain(others).map(declared).collect()
 }
@@ -92,7 +92,7 @@ async fn all(call: Call, options: OutputOptions) -> Result<LongText<Xmltv>, Refu
     answer(&call, &options, OutputChannels::new(&call, &options, None)?).await
 }
 
-async fn of_path(call: Call, options: OutputOptions) -> Result<LongText<Xmltv>, Refusal> {
+async fn profile_guide(call: Call, options: OutputOptions) -> Result<LongText<Xmltv>, Refusal> {
     let selection = OutputChannels::new(&call, &options, Some(call.text("profile")?))?;
     answer(&call, &options, selection).await
 }
@@ -138,7 +138,7 @@ struct GuideWindow {
 impl GuideWindow {
     /// Returns the window that the options or the properties of the user ask for; by default everything from now on, and the
     /// past of a channel that can be watched.
-    fn of(call: &Call, options: &OutputOptions, now: i64) -> Self {
+    fn new(call: &Call, options: &OutputOptions, now: i64) -> Self {
         let of_user = |name: &str| {
             let days = call.user().ok()?.custom_properties.get(name)?.as_u64()?;
             u32::try_from(days).ok()
@@ -194,7 +194,7 @@ impl GuideWriter {
     fn new(call: &Call, options: &OutputOptions, selection: OutputChannels) -> Self {
         Self {
             selection,
-            window: GuideWindow::of(call, options, now_ms() / 1000),
+            window: GuideWindow::new(call, options, now_ms() / 1000),
             version: call.player().guides.version(),
             guides: call.player().guides.reader(),
             archives: call.archives(),
@@ -242,7 +242,7 @@ impl GuideWriter {
                             part.for_each(|programme, start, stop, inner| {
                                 let mut has_copy = false;
                                 let replace = |kind, url: &str| {
-                                    selection.of_programme(programme, kind, url, &mut has_copy)
+                                    selection.programme_address(programme, kind, url, &mut has_copy)
                                 };
                                 write_programme_replacing(out, id, (start, stop), inner, replace);
                             });

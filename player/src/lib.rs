@@ -1,7 +1,10 @@
 //! Routes for player programs: streams, playlists and guides, and the requests of player apps.
 
+mod answers;
 pub mod catchup;
 pub mod context;
+mod endless_stream;
+mod formats;
 mod fragments;
 mod growing_text;
 pub mod guide;
@@ -17,6 +20,7 @@ pub mod playlist;
 mod prepared;
 mod ranges;
 pub mod recordings;
+mod refusals;
 mod screen;
 mod seat;
 pub mod selection;

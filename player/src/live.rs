@@ -12,7 +12,8 @@ use route_frame::route::Route;
 use server::reply::Refusal;
 
 use super::output_profile::StreamQuery;
-use super::watch::{StreamAnswer, stream_route, unknown_channel, watch};
+use super::refusals::unknown_channel;
+use super::watch::{StreamAnswer, stream_route, watch};
 use crate::context::PlayerCall;
 
 /// Returns the routes of this module.

@@ -60,7 +60,7 @@ pub struct LongText<M> {
 
 impl<M: MediaTypes> LongText<M> {
     /// The answer of another node, which is one of the same kind.
-    pub fn of_reply(reply: Reply) -> Self {
+    pub fn from_reply(reply: Reply) -> Self {
         Self { reply, media_types: PhantomData }
     }
 

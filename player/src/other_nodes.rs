@@ -15,7 +15,7 @@ use server::caller::PassedBy;
 use server::reply::Refusal;
 use warp::reply::Response as Reply;
 
-use super::vod::FileAnswer;
+use super::answers::FileAnswer;
 use crate::context::{PlayerCall, PlayerContext};
 
 /// Returns whether this is an edge node, which has no accounts, films or streams.
@@ -42,7 +42,7 @@ pub(super) fn has_archive(context: &PlayerContext, channel: &Channel) -> bool {
 
 /// Lets another node play. See [`pass`].
 pub(super) async fn play(call: &Call) -> Result<FileAnswer, Refusal> {
-    pass(call).await.map(FileAnswer::of_file)
+    pass(call).await.map(FileAnswer::from_file)
 }
 
 /// Lets another node answer. A request that another node has passed on is not passed on again: that node asks the next one.

@@ -230,7 +230,11 @@ pub(super) fn rendition(
         None => {
             let settings = context.models.settings.load();
             let default = default_output_profile(settings.one_by("key", STREAM_SETTINGS).map(|it| &it.value));
-            rules.choose(OutputWish { of_user: user.and_then(of_user), user_agent: &caller.agent, default })
+            rules.choose(OutputWish {
+                of_user: user.and_then(user_profile),
+                user_agent: &caller.agent,
+                default,
+            })
         }
     };
     let Some(profile) = chosen.and_then(|it| profiles.get(it.0)) else { return Ok(None) };
@@ -265,7 +269,7 @@ pub(super) fn sound_for_browsers(target: Target) -> Result<Arc<Rendition>, Refus
 }
 
 /// Returns the profile that a user prefers. Clients of similar services send it as a number or as a text.
-fn of_user(user: &User) -> Option<OutputProfileId> {
+fn user_profile(user: &User) -> Option<OutputProfileId> {
     let value = user.custom_properties.get(OF_USER)?;
     let number = value.as_u64().and_then(|it| u32::try_from(it).ok());
     number.or_else(|| value.as_str()?.trim().parse().ok()).map(OutputProfileId)
@@ -284,7 +288,7 @@ mod tests {
         let check = |value: Value, expected: Option<u32>| {
             let mut user = User::new(UserId(1), "anna", UserLevel::Streamer, 0);
             user.custom_properties.insert(OF_USER.to_owned(), value.clone());
-            assert_eq!(of_user(&user), expected.map(OutputProfileId), "{value}");
+            assert_eq!(user_profile(&user), expected.map(OutputProfileId), "{value}");
         };
         check(json!(7), Some(7));
         check(json!(" 7 "), Some(7));

@@ -16,7 +16,7 @@ use std::pin::Pin;
 
 use actors::{PartClock, now_ms};
 use bytes::Bytes;
-use domain::catchup::ArchiveTimes;
+use domain::catchup::{ArchiveTimes, MINUTES_MAX};
 use futures_util::Stream;
 use futures_util::stream::{StreamExt, unfold};
 use media::Tail;
@@ -33,7 +33,7 @@ const CUTS_MAX: usize = 3;
 /// Maximum number of parts in one answer.
 const PARTS_MAX: usize = 1_000;
 /// Maximum duration that is asked for, in seconds.
-const DURATION_MAX_S: i64 = super::catchup::MINUTES_MAX * 60;
+const DURATION_MAX_S: i64 = MINUTES_MAX * 60;
 
 /// The future of what is opened.
 pub(super) type Opening<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

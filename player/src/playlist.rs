@@ -43,7 +43,7 @@ pub(super) fn routes() -> Vec<Route> {
     let others = [
         Route::get("/output/m3u", players, summary, all),
         Route::get("/playlist.m3u", players, summary, all),
-        Route::get("/output/m3u/{profile}", players, of_profile, of_path),
+        Route::get("/output/m3u/{profile}", players, of_profile, profile_playlist),
     ];
     with_login.into_iter().map(Route::that_reads).chain(others).map(declared).collect()
 }
@@ -62,15 +62,15 @@ fn declared(route: Route) -> Route {
 
 async fn all(call: Call, options: OutputOptions) -> Result<LongText<M3u>, Refusal> {
     if needs_full_node(&call, &options) {
-        return other_nodes::pass(&call).await.map(LongText::of_reply);
+        return other_nodes::pass(&call).await.map(LongText::from_reply);
     }
     let selection = OutputChannels::new(&call, &options, None)?;
     answer(&call, &options, selection).await
 }
 
-async fn of_path(call: Call, options: OutputOptions) -> Result<LongText<M3u>, Refusal> {
+async fn profile_playlist(call: Call, options: OutputOptions) -> Result<LongText<M3u>, Refusal> {
     if needs_full_node(&call, &options) {
-        return other_nodes::pass(&call).await.map(LongText::of_reply);
+        return other_nodes::pass(&call).await.map(LongText::from_reply);
     }
     let selection = OutputChannels::new(&call, &options, Some(call.text("profile")?))?;
     answer(&call, &options, selection).await

@@ -71,7 +71,7 @@ impl OutputChannels {
     }
 
     /// Selects these channels.
-    pub fn of(call: &Call, options: &OutputOptions, channels: Vec<Arc<Channel>>) -> Self {
+    pub fn from_channels(call: &Call, options: &OutputOptions, channels: Vec<Arc<Channel>>) -> Self {
         Self::from_source(call, options, None, ChannelSource::Given(channels), None)
     }
 
@@ -139,7 +139,7 @@ impl OutputChannels {
 
     /// Returns what a guide contains instead of an address of a programme that may contain credentials; `None` keeps it. For
     /// its icon that is the copy of the gateway. `has_copy` tells whether another icon is replaced by it already.
-    pub(super) fn of_programme(
+    pub(super) fn programme_address(
         &self,
         id: Option<EntryId>,
         kind: AddressKind,

@@ -17,7 +17,8 @@ use server::reply::Refusal;
 use uuid::Uuid;
 
 use super::output_profile::StreamQuery;
-use super::watch::{StreamAnswer, stream_route, unknown_channel, watch};
+use super::refusals::unknown_channel;
+use super::watch::{StreamAnswer, stream_route, watch};
 use crate::context::PlayerCall;
 
 /// Returns the route of this module. It ignores a suffix `.ts`, other query parameters and `Range`.

@@ -22,8 +22,8 @@ use warp::reply::Response as Reply;
 
 use super::past::OpenedPart;
 use super::ranges::RangedFile;
+use super::refusals::unknown_channel;
 use super::seat::{take_seat, viewer};
-use super::watch::unknown_channel;
 use crate::context::{PlayerCall, PlayerContext};
 
 /// Returns the part of the past of a channel that the gateway has kept; `None` if it has not kept its start.

@@ -11,38 +11,29 @@
 //!                                   └─ first byte ─► 200 or 206
 //! ```
 
-use std::io;
-use std::ops::Range;
-use std::pin::Pin;
 use std::sync::Arc;
 
-use actors::{
-    SeatRequest, Target, Viewer, VodAnswer, VodBody, VodFacts, VodHead, VodRefusal, VodRequest, VodTitle,
-};
-use bytes::Bytes;
+use actors::{Target, VodAnswer, VodBody, VodHead, VodRefusal, VodRequest, VodTitle};
 use domain::ids::{AccountId, EpisodeId, RecordingId};
 use domain::plan::{TitleCandidate, TitleVersion};
 use domain::recording::Recording;
-use domain::source_url::SourceUrl;
 use domain::user::UserLevel;
 use domain::vod::{Episode, RelationId, Title, TitleKind};
-use futures_util::stream::poll_fn;
-use futures_util::{Stream, StreamExt};
-use http::header::{CACHE_CONTROL, HeaderValue, LOCATION};
 use http::{Method, StatusCode};
-use parking_lot::Mutex;
 use resource_derive::Query;
 use route_frame::access::Access;
 use route_frame::call::Call;
-use route_frame::route::{Answer, AnswerShape, Handler, Route};
+use route_frame::route::{Handler, Route};
 use server::reply::Refusal;
 use services::auth::Denied;
 use tracing::info;
 use warp::reply::Response as Reply;
 
-use super::ranges::{RangedFile, describe_stream, if_range, ranges, unsatisfiable};
-use super::recordings::parts::FileSelection;
-use super::watch::{ACCEL_BUFFERING, anonymous_seat, is_active};
+use super::answers::{FileAnswer, body_reply};
+use super::ranges::{if_range, ranges};
+use super::recordings::file::FileSelection;
+use super::refusals::no_file;
+use super::seat::{seat_request, viewer};
 use super::{other_nodes, recordings};
 use crate::context::PlayerCall;
 
@@ -122,7 +113,7 @@ struct VodQuery {
 
 async fn movie(call: Call, query: VodQuery) -> Result<FileAnswer, Refusal> {
     let number = number(&call)?;
-    if let Some(recording) = recordings::of_number(&call, number) {
+    if let Some(recording) = recordings::find_by_number(&call, number) {
         return recorded(&call, &recording, &query).await;
     }
     if other_nodes::is_edge(call.player()) {
@@ -135,7 +126,7 @@ async fn movie(call: Call, query: VodQuery) -> Result<FileAnswer, Refusal> {
 
 async fn episode(call: Call, query: VodQuery) -> Result<FileAnswer, Refusal> {
     let number = number(&call)?;
-    if let Some(recording) = recordings::of_number(&call, number) {
+    if let Some(recording) = recordings::find_by_number(&call, number) {
         return recorded(&call, &recording, &query).await;
     }
     if other_nodes::is_edge(call.player()) {
@@ -176,7 +167,7 @@ async fn recorded(call: &Call, recording: &Recording, query: &VodQuery) -> Resul
             recordings::play(call, recording, selection).await
         }
     };
-    reply.map(FileAnswer::of_file)
+    reply.map(FileAnswer::from_file)
 }
 
 /// Returns the id in a name such as `7.mkv`.
@@ -281,22 +272,12 @@ pub(super) struct Played {
 /// Returns the request of a caller for the ranges in its headers.
 pub(super) fn request(call: &Call, played: Played) -> VodRequest {
     let Played { title, candidates, session } = played;
-    let (user, caller) = (call.user().ok(), &call.caller);
-    let viewer = Viewer {
-        user: user.map(|it| it.username.clone()),
-        address: caller.address(),
-        agent: caller.agent.clone(),
-    };
-    let seat = match user {
-        Some(user) => Some(SeatRequest { user: user.id, limit: user.stream_limit }),
-        None => anonymous_seat(call.player()),
-    };
     VodRequest {
         title,
         candidates,
-        viewer,
-        connection: caller.connection.clone(),
-        seat,
+        viewer: viewer(call),
+        connection: call.caller.connection.clone(),
+        seat: seat_request(call),
         session: session.map(|it| it.chars().take(SESSION_CHARS_MAX).collect()),
         ranges: ranges(&call.headers),
         if_range: if_range(&call.headers).map(str::to_owned),
@@ -322,22 +303,24 @@ pub(super) async fn play_request(
     };
     if call.method == Method::HEAD {
         return match context.vod.head(request).await.map_err(refused)? {
-            VodHead::File(facts) => Ok(FileAnswer::of_title(Reply::default(), &facts, None)),
+            VodHead::File(facts) => Ok(FileAnswer::from_title(Reply::default(), &facts, None)),
             VodHead::Stream => Ok(FileAnswer::stream_head()),
-            VodHead::Redirect(url) => redirect(user.is_some(), &url),
+            VodHead::Redirect(url) => FileAnswer::redirect(user.is_some(), &url),
         };
     }
     let answer = context.vod.get(request).await.map_err(refused)?;
     // A user who was deactivated in the meantime had no seat yet that could be ended.
-    if user.is_some_and(|it| !is_active(context, it.id)) {
+    if user.is_some_and(|it| !context.is_active(it.id)) {
         return Err(Denied::Inactive.into());
     }
     match answer {
-        VodAnswer::Whole(facts, body) => Ok(FileAnswer::of_title(of_body(body), &facts, None)),
-        VodAnswer::Part(facts, part, body) => Ok(FileAnswer::of_title(of_body(body), &facts, Some(&part))),
+        VodAnswer::Whole(facts, body) => Ok(FileAnswer::from_title(body_reply(body), &facts, None)),
+        VodAnswer::Part(facts, part, body) => {
+            Ok(FileAnswer::from_title(body_reply(body), &facts, Some(&part)))
+        }
         VodAnswer::Stream(body) => Ok(of_stream(body)),
-        VodAnswer::Unsatisfiable(facts) => Ok(FileAnswer(unsatisfiable(facts.length))),
-        VodAnswer::Redirect(url) => redirect(user.is_some(), &url),
+        VodAnswer::Unsatisfiable(facts) => Ok(FileAnswer::unsatisfiable(facts.length)),
+        VodAnswer::Redirect(url) => FileAnswer::redirect(user.is_some(), &url),
     }
 }
 
@@ -356,154 +339,14 @@ pub(super) async fn play_endless(
         VodAnswer::Whole(_, body) | VodAnswer::Part(_, _, body) | VodAnswer::Stream(body) => {
             Ok(of_stream(body))
         }
-        VodAnswer::Unsatisfiable(facts) => Ok(FileAnswer(unsatisfiable(facts.length))),
-        VodAnswer::Redirect(url) => redirect(call.user().is_ok(), &url),
+        VodAnswer::Unsatisfiable(facts) => Ok(FileAnswer::unsatisfiable(facts.length)),
+        VodAnswer::Redirect(url) => FileAnswer::redirect(call.user().is_ok(), &url),
     }
 }
 
 /// Maximum length of the name of a session.
 const SESSION_CHARS_MAX: usize = 100;
 
-/// The address may contain the credentials of the account, so that only users get it.
-fn redirect(is_user: bool, url: &SourceUrl) -> Result<FileAnswer, Refusal> {
-    if !is_user {
-        let detail = "this title is played directly from its provider, which requires a login";
-        return Err(Refusal::unauthorized(detail));
-    }
-    let location = HeaderValue::from_str(url.expose());
-    let location = location.map_err(|_| {
-        Refusal::status(StatusCode::BAD_GATEWAY)
-            .with_detail("the URL of the file is not valid in a Location header")
-    })?;
-    let mut reply = Reply::default();
-    *reply.status_mut() = StatusCode::FOUND;
-    reply.headers_mut().insert(LOCATION, location);
-    reply.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-store"));
-    Ok(FileAnswer(reply))
-}
-
 fn unknown_title() -> Refusal {
     Refusal::not_found("title not found")
-}
-
-/// Returns the response to a client that was refused.
-pub(super) fn no_file(reason: &VodRefusal) -> Refusal {
-    let detail = reason.to_string();
-    match reason {
-        VodRefusal::NoVersions => Refusal::unavailable(detail),
-        VodRefusal::Upstream(_) | VodRefusal::Changing => {
-            Refusal::status(StatusCode::BAD_GATEWAY).with_detail(detail)
-        }
-        VodRefusal::Full(pool) => {
-            let seconds = pool.since.as_secs();
-            Refusal::unavailable(format!("{detail}; the longest connection has been open for {seconds} s"))
-                .retry_soon()
-        }
-        // Not 403, which players report as a wrong password.
-        VodRefusal::Seats { .. }
-        | VodRefusal::Ended
-        | VodRefusal::Busy
-        | VodRefusal::NoAnswer
-        | VodRefusal::Stopping => Refusal::unavailable(detail).retry_soon(),
-    }
-}
-
-/// A file or a part of it: 200, 206 or 416; or 302 to the provider.
-pub(super) struct FileAnswer(Reply);
-
-impl FileAnswer {
-    /// Returns the answer with a file of the gateway.
-    pub(super) fn of_file(mut reply: Reply) -> Self {
-        reply.headers_mut().insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
-        Self(reply)
-    }
-
-    /// A title, or a part of it.
-    fn of_title(mut reply: Reply, facts: &VodFacts, part: Option<&Range<u64>>) -> Self {
-        let VodFacts { content_type, length, ref tag } = *facts;
-        let file = RangedFile { media_type: content_type, length, tag: Some(tag), grows: false };
-        file.describe(&mut reply, part);
-        Self::of_file(reply)
-    }
-
-    /// A title that a program reads: a transport stream without length and ranges.
-    fn stream(body: VodBody) -> Self {
-        Self::of_stream(of_body(body))
-    }
-
-    pub(super) fn stream_head() -> Self {
-        Self::of_stream(Reply::default())
-    }
-
-    /// A transport stream without length and ranges.
-    pub(super) fn of_bytes(bytes: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> Self {
-        // Not locked: the body has to be a value that threads can share.
-        let mut bytes = Mutex::new(Box::pin(bytes));
-        let bytes = poll_fn(move |cx| bytes.get_mut().as_mut().poll_next(cx));
-        Self::of_stream(warp::Reply::into_response(warp::reply::stream(bytes)))
-    }
-
-    fn of_stream(mut reply: Reply) -> Self {
-        describe_stream(&mut reply);
-        Self::of_file(reply)
-    }
-}
-
-fn of_body(mut body: VodBody) -> Reply {
-    let bytes = poll_fn(move |cx| Pin::new(&mut body).poll_next(cx));
-    let bytes = bytes.map(|it| it.map_err(io::Error::other));
-    warp::Reply::into_response(warp::reply::stream(bytes))
-}
-
-impl Answer for FileAnswer {
-    const STATUS: StatusCode = StatusCode::OK;
-    const SHAPE: AnswerShape = AnswerShape::StreamOrRedirect(&["video/*"]);
-
-    fn into_reply(self) -> Reply {
-        self.0
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use actors::FullPool;
-
-    use super::*;
-
-    #[test]
-    fn a_refusal_tells_whether_another_try_may_help() {
-        let full = FullPool {
-            account: "one".to_owned(),
-            server_group: None,
-            since: std::time::Duration::from_secs(90),
-            max_streams: 1,
-            is_discovered: false,
-            n_reserved: 0,
-            is_unknown: false,
-        };
-        for (reason, status, retry_after) in [
-            (VodRefusal::Full(full), 503, Some("3")),
-            (VodRefusal::Seats { limit: 1 }, 503, Some("3")),
-            (VodRefusal::Stopping, 503, Some("3")),
-            (VodRefusal::NoVersions, 503, None),
-            (VodRefusal::Changing, 502, None),
-        ] {
-            let response = no_file(&reason).into_response();
-            let retry = response.headers().get("retry-after").map(|it| it.to_str().unwrap());
-            assert_eq!((response.status().as_u16(), retry), (status, retry_after), "{reason}");
-        }
-    }
-
-    #[test]
-    fn only_users_are_redirected_to_a_provider() {
-        let url = SourceUrl::new("http://u:p@a.example/movie/1.mkv");
-        let Err(refusal) = redirect(false, &url) else { panic!("it is refused") };
-        assert_eq!(refusal.into_response().status(), StatusCode::UNAUTHORIZED);
-        let reply = redirect(true, &url).unwrap_or_else(|it| panic!("{it}")).into_reply();
-        assert_eq!(
-            (reply.status(), &reply.headers()["location"]),
-            (StatusCode::FOUND, &HeaderValue::from_static("http://u:p@a.example/movie/1.mkv"))
-        );
-        assert!(reply.headers()["cache-control"].to_str().unwrap().contains("no-store"));
-    }
 }

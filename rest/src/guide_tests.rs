@@ -59,7 +59,7 @@ async fn a_gap_has_no_running_programme_and_a_next_one() {
 }
 
 #[tokio::test]
-async fn of_several_programmes_at_a_time_the_one_that_began_last_runs() {
+async fn the_programme_that_began_last_of_several_at_a_time_runs() {
     let (rest, now) = (Rest::start().await, now());
     let programmes = [(-3, 5, "Long"), (-1, 1, "Short"), (-2, 1, "Other"), (2, 3, "Next")]
         .map(|(from, until, title)| programme(now, from, until, title));

@@ -42,7 +42,7 @@ pub(crate) struct PictureName {
 
 impl PictureName {
     /// Reads the parameter `{version}` of a path.
-    pub(crate) fn of_call(call: &Call) -> Result<Self, Refusal> {
+    pub(crate) fn from_call(call: &Call) -> Result<Self, Refusal> {
         Self::read(call.text("version")?).ok_or_else(|| Refusal::not_found("Not found."))
     }
 

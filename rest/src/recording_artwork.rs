@@ -37,7 +37,7 @@ impl FindArtwork for RecordingArtwork {
 
 async fn find(context: &Arc<RestContext>, recording: &Recording) -> Result<Option<Artwork>, String> {
     let mut fault = None;
-    if let Some((url, way)) = of_programme(context, recording).await {
+    if let Some((url, way)) = programme_picture(context, recording).await {
         match context
             .pictures
             .logo_cache
@@ -53,7 +53,7 @@ async fn find(context: &Arc<RestContext>, recording: &Recording) -> Result<Optio
     let logo = channel.and_then(|it| context.models.logos.load().get(it.logo_id?.0).cloned());
     match (logo, fault) {
         (Some(logo), _) => {
-            of_logo(context, &logo).await.and_then(|it| artwork(it, ArtworkOrigin::Channel)).map(Some)
+            logo_picture(context, &logo).await.and_then(|it| artwork(it, ArtworkOrigin::Channel)).map(Some)
         }
         (None, Some(reason)) => Err(reason),
         (None, None) => Ok(None),
@@ -61,7 +61,7 @@ async fn find(context: &Arc<RestContext>, recording: &Recording) -> Result<Optio
 }
 
 /// Returns the address of the picture that stands for a programme, and how far it may lead.
-async fn of_programme(context: &Arc<RestContext>, recording: &Recording) -> Option<(String, ImageWay)> {
+async fn programme_picture(context: &Arc<RestContext>, recording: &Recording) -> Option<(String, ImageWay)> {
     let id: EntryId = recording.programme.as_ref()?.id.as_ref()?.parse().ok()?;
     let guides = context.guide.guides.reader();
     let channels = context.models.channels.load();
@@ -80,7 +80,7 @@ async fn of_programme(context: &Arc<RestContext>, recording: &Recording) -> Opti
     Some((url, way))
 }
 
-async fn of_logo(context: &Arc<RestContext>, logo: &Logo) -> Result<Bytes, String> {
+async fn logo_picture(context: &Arc<RestContext>, logo: &Logo) -> Result<Bytes, String> {
     let Some(file) = &logo.file else {
         return context.pictures.logo_cache.fetch(&logo.url, way_to_logo(&context.models, logo)).await;
     };

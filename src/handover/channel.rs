@@ -89,7 +89,7 @@ impl Channel {
     }
 
     /// Takes the end that is the standard input of this process.
-    pub(super) fn of_stdin() -> io::Result<Self> {
+    pub(super) fn from_stdin() -> io::Result<Self> {
         Ok(Self(rustix::stdio::stdin().try_clone_to_owned()?))
     }
 

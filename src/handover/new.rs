@@ -35,7 +35,7 @@ impl TakeOver {
     /// # Errors
     /// The standard input is not the channel that the old process makes.
     pub fn begin() -> anyhow::Result<(Self, Listeners)> {
-        let channel = Channel::of_stdin().context("failed to use the standard input")?;
+        let channel = Channel::from_stdin().context("failed to use the standard input")?;
         let received = channel.receive(LISTENERS_TIMEOUT);
         let (message, fds) = received
             .context("failed to receive the sockets of the running gateway over the standard input")?;

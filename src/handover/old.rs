@@ -34,7 +34,7 @@ impl Invocation {
     ///
     /// # Errors
     /// The file is unknown, or an argument is not UTF-8.
-    pub fn of_this_process() -> anyhow::Result<Self> {
+    pub fn from_this_process() -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("failed to find the file of this program")?;
         let arguments = std::env::args_os().skip(1).map(|it| it.into_string().ok());
         let arguments = arguments.collect::<Option<Vec<_>>>().context("an argument is not UTF-8")?;

@@ -43,7 +43,7 @@ pub fn run_parent() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<ExitCode> {
-    let received = Channel::of_stdin()?.receive(Duration::from_secs(1));
+    let received = Channel::from_stdin()?.receive(Duration::from_secs(1));
     let (message, fds) = received.context("this command is for the gateway itself")?;
     let (
         Message::Parent { successor, invocation, api, player, is_started },

@@ -94,7 +94,7 @@ async fn zapping_never_opens_more_than_the_account_allows() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_a_thousand_simultaneous_requests_exactly_one_per_slot_succeeds() {
+async fn exactly_one_per_slot_of_a_thousand_simultaneous_requests_succeeds() {
     // Holds T-slot.2.
     const ASKING: usize = 1_000;
     headwater::raise_file_limit();

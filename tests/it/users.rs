@@ -40,7 +40,7 @@ async fn with_anna(level: u8) -> (TestGateway, Api, Api, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_simultaneous_setups_one_creates_the_first_admin_and_all_others_learn_that_they_did_not() {
+async fn one_of_two_simultaneous_setups_creates_the_first_admin_and_all_others_learn_that_they_did_not() {
     let gateway = gateway().await;
     let stranger = Api::stranger(&gateway);
     let fresh = stranger.get(SET_UP).await;

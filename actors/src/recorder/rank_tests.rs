@@ -49,7 +49,7 @@ async fn a_recording_takes_the_connection_of_one_with_a_lower_priority_and_gives
 }
 
 #[tokio::test]
-async fn of_equal_recordings_the_first_one_keeps_the_connection() {
+async fn the_first_of_equal_recordings_keeps_the_connection() {
     let studio = one_connection().await;
     let now = now_ms();
     studio.record_channel(1, 1, now..now + HOUR, priority(50)).await;

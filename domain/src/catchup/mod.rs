@@ -16,6 +16,10 @@ pub use self::start::{StartError, parse_start};
 pub use self::zone::{ProviderZone, TIME_ZONE};
 use crate::source_url::SourceUrl;
 
+/// Duration of a part of the past whose duration the client does not tell, in minutes.
+pub const MINUTES_DEFAULT: i64 = 120;
+/// Maximum duration of a part of the past, in minutes.
+pub const MINUTES_MAX: i64 = 480;
 /// Days of an archive whose depth the playlist does not tell.
 const DAYS_DEFAULT: u32 = 7;
 /// Maximum depth of an archive, in days.

@@ -128,7 +128,7 @@ fn an_older_request_gets_the_connection_while_the_newer_one_does_not_read() {
 }
 
 #[test]
-fn of_two_requests_that_read_on_the_newer_one_keeps_the_connection_to_its_end() {
+fn the_newer_of_two_requests_that_read_on_keeps_the_connection_to_its_end() {
     let mut story = Story::new();
     let older = story.open(0..LENGTH);
     story.connect(0);

@@ -17,9 +17,9 @@ mod segments;
 
 use std::io::Write;
 
-use actors::{HlsRefusal, HlsRequest, HlsSession, SeatRequest, SessionEnd, SessionUse, Target, Viewer};
+use actors::{HlsRefusal, HlsRequest, HlsSession, SessionEnd, SessionUse, Target};
 use bytes::Bytes;
-use domain::output_format::StreamFormat;
+use domain::output_format::{OutputFormat, StreamFormat};
 use domain::user::UserLevel;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -36,12 +36,12 @@ use tracing::info;
 use warp::reply::Response as Reply;
 
 use self::reload::ReloadQuery;
+use super::answers::redirect;
+use super::formats::{check_allowed, check_present};
 use super::output_profile::{StreamQuery, rendition, sound_for_browsers};
-pub(crate) use super::recordings::hls::HlsPlaylist;
-use super::watch::{
-    anonymous_seat, busy, check_permitted, needs_login, no_answer, no_packets, no_watch, redirect,
-    start_timeout, too_late, unknown_channel, watch_as_hls,
-};
+use super::recordings::hls::HlsPlaylist;
+use super::refusals::{busy, needs_login, no_answer, no_packets, no_watch, too_late, unknown_channel};
+use super::seat::{check_permitted, seat_request, viewer};
 use crate::context::PlayerCall;
 
 /// Name of the media playlist of a session.
@@ -62,7 +62,7 @@ pub(super) fn routes() -> Vec<Route> {
         Access::Anyone,
         "Returns the media playlist of a session of HLS (`index.m3u8`), or a segment, a part or the initialisation \
             segment that it names. The token in the address stands for the viewer.",
-        of_session,
+        session_file,
     );
     vec![
         index
@@ -119,7 +119,9 @@ async fn index(call: Call, query: StreamQuery) -> Result<MasterAnswer, Refusal> 
         let channels = call.player().models.channels.load();
         channels.one_by("uuid", uuid.as_bytes()).filter(|it| call.can_see(it)).ok_or_else(unknown_channel)?;
     }
-    watch_as_hls(call, Target::Channel(uuid), query).await.map(MasterAnswer)
+    check_allowed(&call, OutputFormat::Hls)?;
+    check_present(&query)?;
+    play(call, Target::Channel(uuid), &query).await.map(MasterAnswer)
 }
 
 /// Answers with the master playlist of a session: that of the player if it has one, else a new one. All permissions have
@@ -136,20 +138,13 @@ pub(super) async fn play(call: Call, target: Target, query: &StreamQuery) -> Res
     }
     let format = query.hls_format(&call.caller.agent);
     let has_program = rendition.as_ref().is_some_and(|it| it.command.is_some());
-    let wait = start_timeout(context, has_program);
+    let wait = context.start_timeout(has_program);
     let address = call.caller.address();
     let request = HlsRequest {
         target,
-        viewer: Viewer {
-            user: user.as_ref().map(|it| it.username.clone()),
-            address,
-            agent: call.caller.agent.clone(),
-        },
+        viewer: viewer(&call),
         peer: call.caller.connection.peer,
-        seat: match &user {
-            Some(user) => Some(SeatRequest { user: user.id, limit: user.stream_limit }),
-            None => anonymous_seat(context),
-        },
+        seat: seat_request(&call),
         other_sound: match rendition {
             Some(_) => None,
             None => sound_for_browsers(target).ok(),
@@ -190,7 +185,7 @@ pub(super) async fn play(call: Call, target: Target, query: &StreamQuery) -> Res
     ))
 }
 
-async fn of_session(call: Call, query: ReloadQuery) -> Result<SessionAnswer, Refusal> {
+async fn session_file(call: Call, query: ReloadQuery) -> Result<SessionAnswer, Refusal> {
     let session = call.player().hls_sessions.find(call.text("token")?).map_err(ended)?;
     let request = session.begin(&call.caller.connection).map_err(|end| match end {
         Some(end) => ended(Some(end)),

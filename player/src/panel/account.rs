@@ -63,7 +63,7 @@ struct ServerInfo {
 }
 
 impl AccountView {
-    pub(super) fn of(call: &Call) -> Result<Self, Refusal> {
+    pub(super) fn new(call: &Call) -> Result<Self, Refusal> {
         let user = call.user()?;
         let (_, password) = call.query_login().ok_or_else(Refusal::no_credentials)?;
         let n_watched = call.player().switchboard.seats().iter().filter(|it| it.user == user.id).count();
@@ -81,7 +81,8 @@ impl AccountView {
             max_connections: max_connections.to_string(),
             allowed_output_formats: AllowedFormats::from_user(user).iter().map(OutputFormat::name).collect(),
         };
-        let server_info = ServerInfo::of(&call.player_origin(), now_ms()).ok_or_else(Refusal::bug)?;
+        let server_info =
+            ServerInfo::from_origin(&call.player_origin(), now_ms()).ok_or_else(Refusal::bug)?;
         Ok(Self { user_info, server_info })
     }
 
@@ -92,7 +93,7 @@ impl AccountView {
 
 impl ServerInfo {
     /// Describes an address; `None` if it is none.
-    fn of(origin: &str, now_ms: i64) -> Option<Self> {
+    fn from_origin(origin: &str, now_ms: i64) -> Option<Self> {
         let url = Url::parse(origin).ok()?;
         let port = url.port_or_known_default()?.to_string();
         let now = Timestamp::from_second(now_ms / 1000).ok()?;
@@ -123,7 +124,7 @@ mod tests {
             ("https://tv.example:8443", ["https", "tv.example", "8443", "8443"]),
             ("http://[fd00::5]:9191", ["http", "[fd00::5]", "9191", ""]),
         ] {
-            let it = ServerInfo::of(origin, 1_767_225_599_999).unwrap();
+            let it = ServerInfo::from_origin(origin, 1_767_225_599_999).unwrap();
             assert_eq!([&*it.server_protocol, &it.url, &it.port, &it.https_port], expected, "{origin}");
             assert_eq!((it.timestamp_now, &*it.time_now), (1_767_225_599, "2025-12-31 23:59:59"));
         }

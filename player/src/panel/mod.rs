@@ -67,12 +67,12 @@ struct PanelRequest {
 
 pub(super) fn routes() -> Vec<Route> {
     let methods = || [Method::GET, Method::POST];
-    let of_action = Route::each(
+    let player_api = Route::each(
         methods(),
         "/player_api.php",
         Access::QueryLogin,
         "Returns the account, or the list of the action, to a player context.",
-        of_action,
+        answer_action,
     );
     let everything = Route::each(
         methods(),
@@ -82,10 +82,10 @@ pub(super) fn routes() -> Vec<Route> {
         everything,
     );
     let current = "The client has the current list.";
-    let of_action = of_action.into_iter().map(|it| it.refuses(StatusCode::NOT_MODIFIED, current));
+    let player_api = player_api.into_iter().map(|it| it.refuses(StatusCode::NOT_MODIFIED, current));
     let unknown = "The film or the series does not exist.";
-    let of_action = of_action.map(|it| it.refuses(StatusCode::NOT_FOUND, unknown));
-    of_action.chain(everything).map(|it| it.that_reads().for_any_origin()).collect()
+    let player_api = player_api.map(|it| it.refuses(StatusCode::NOT_FOUND, unknown));
+    player_api.chain(everything).map(|it| it.that_reads().for_any_origin()).collect()
 }
 
 /// JSON in the form that apps expect.
@@ -105,11 +105,11 @@ enum PanelAnswer {
 }
 
 impl PanelAnswer {
-    fn of_value(value: &Value) -> Self {
-        Self::of_moment(json_reply(StatusCode::OK, value))
+    fn from_value(value: &Value) -> Self {
+        Self::moment(json_reply(StatusCode::OK, value))
     }
 
-    fn of_moment(mut reply: Reply) -> Self {
+    fn moment(mut reply: Reply) -> Self {
         reply.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         Self::Moment(reply)
     }
@@ -127,7 +127,7 @@ impl Answer for PanelAnswer {
     }
 }
 
-async fn of_action(call: Call, request: PanelRequest) -> Result<PanelAnswer, Refusal> {
+async fn answer_action(call: Call, request: PanelRequest) -> Result<PanelAnswer, Refusal> {
     let action = request.action.as_deref().unwrap_or_default();
     if OF_TITLES.contains(&action) && other_nodes::is_edge(call.player()) {
         return other_nodes::pass(&call).await.map(PanelAnswer::Titles);
@@ -149,9 +149,9 @@ async fn of_action(call: Call, request: PanelRequest) -> Result<PanelAnswer, Ref
             guide::short(&call, request.stream_id.as_deref(), request.limit.as_deref()).await?
         }
         "get_simple_data_table" => guide::table(&call, request.stream_id.as_deref()).await?,
-        _ => AccountView::of(&call)?.to_json(),
+        _ => AccountView::new(&call)?.to_json(),
     };
-    Ok(PanelAnswer::of_value(&value))
+    Ok(PanelAnswer::from_value(&value))
 }
 
 /// Answers the account and all channels, of which the largest part is prepared.
@@ -161,7 +161,7 @@ async fn everything(call: Call) -> Result<PanelAnswer, Refusal> {
     }
     let [films, series] = titles::all_categories(&call).await?;
     let channels = live::all(&call).await?;
-    let account = AccountView::of(&call)?.to_json().to_string();
+    let account = AccountView::new(&call)?.to_json().to_string();
     let start = account.strip_suffix('}').ok_or_else(Refusal::bug)?.to_owned();
     let parts = [
         Bytes::from(start + r#","categories":{"movie":"#),
@@ -175,5 +175,5 @@ async fn everything(call: Call) -> Result<PanelAnswer, Refusal> {
     let parts = futures_util::stream::iter(parts.map(Ok::<_, std::io::Error>));
     let mut reply = warp::reply::stream(parts).into_response();
     declare_json(reply.headers_mut());
-    Ok(PanelAnswer::of_moment(reply))
+    Ok(PanelAnswer::moment(reply))
 }

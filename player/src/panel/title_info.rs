@@ -27,7 +27,7 @@ pub(super) async fn film(call: &Call, id: Option<&str>) -> Result<Value, Refusal
         relations = vec![version];
     }
     let properties = Properties::from_title(&film, details.as_ref());
-    let common = Common::of(&film, properties, &relations).ok_or_else(unknown_film)?;
+    let common = Common::new(&film, properties, &relations).ok_or_else(unknown_film)?;
     let number = version.map_or(film.id.number(), |it| it.id.0);
     let name = version.map_or_else(|| film.name().to_owned(), |it| version_name(&film, it));
     Ok(film_info(&call.player_origin(), &common, number, &name))
@@ -102,7 +102,7 @@ pub(super) async fn series(call: &Call, id: Option<&str>) -> Result<Value, Refus
     let (OpenedTitle { title: series, details }, episodes) = call.player().titles.open_series(series).await?;
     let relations: Vec<&Relation> = seen.relations(&series).collect();
     let properties = Properties::from_title(&series, details.as_ref());
-    let common = Common::of(&series, properties, &relations).ok_or_else(unknown_series)?;
+    let common = Common::new(&series, properties, &relations).ok_or_else(unknown_series)?;
     let origin = call.player_origin();
     let mut seasons: BTreeMap<u32, Vec<Value>> = BTreeMap::new();
     let mut first_dates: BTreeMap<u32, String> = BTreeMap::new();

@@ -179,7 +179,7 @@ pub(super) struct Common<'a> {
 
 impl<'a> Common<'a> {
     /// Describes a title by these relations, the preferred one first; `None` without one.
-    pub(super) fn of(
+    pub(super) fn new(
         title: &'a Title,
         properties: Properties<'a>,
         relations: &[&'a Relation],
@@ -429,7 +429,7 @@ fn write_film<S: SerializeSeq>(rows: &mut S, key: &TitleListKey, film: &Title) -
     match key.rows {
         PanelRows::Titles => {
             let relations: Vec<_> = key.seen.relations(film).collect();
-            let common = Common::of(film, properties(), &relations).filter(is_wanted);
+            let common = Common::new(film, properties(), &relations).filter(is_wanted);
             common.map_or(Ok(()), |it| {
                 rows.serialize_element(&film_row(&it, key, film.id.number(), film.name()))
             })
@@ -437,7 +437,7 @@ fn write_film<S: SerializeSeq>(rows: &mut S, key: &TitleListKey, film: &Title) -
         PanelRows::Versions => {
             for relation in key.seen.versions(film) {
                 let name = version_name(film, relation);
-                let Some(common) = Common::of(film, properties(), &[relation]).filter(is_wanted) else {
+                let Some(common) = Common::new(film, properties(), &[relation]).filter(is_wanted) else {
                     continue;
                 };
                 rows.serialize_element(&film_row(&common, key, relation.id.0, &name))?;
@@ -488,7 +488,7 @@ fn film_row<'a>(common: &'a Common<'a>, key: &TitleListKey, number: u32, name: &
 
 fn write_series<S: SerializeSeq>(rows: &mut S, key: &TitleListKey, series: &Title) -> Result<(), S::Error> {
     let relations: Vec<_> = key.seen.relations(series).collect();
-    let Some(common) = Common::of(series, Properties::from_title(series, None), &relations) else {
+    let Some(common) = Common::new(series, Properties::from_title(series, None), &relations) else {
         return Ok(());
     };
     if key.category.is_some_and(|it| !common.category_ids.contains(&it)) {

@@ -17,7 +17,6 @@ use server::reply::Refusal;
 use tokio::time::sleep;
 use warp::reply::Response as Reply;
 
-use super::parts::FileSelection;
 use crate::context::PlayerContext;
 use crate::ranges::RangedFile;
 use crate::seat::Held;
@@ -91,6 +90,17 @@ pub struct FileRequest<'a> {
     pub context: &'a Arc<PlayerContext>,
     pub method: &'a Method,
     pub headers: &'a HeaderMap,
+}
+
+/// The file of a recording that is wanted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FileSelection<'a> {
+    /// The time to begin at.
+    pub start: Option<&'a str>,
+    /// Number of a part, from 1; `None` for all of them.
+    pub part: Option<u32>,
+    /// The copy without commercials.
+    pub is_copy: bool,
 }
 
 /// Opens the file of a recording on this node. Returns it with its size in bytes; `None` if it is gone.

@@ -7,9 +7,9 @@ use server::reply::Refusal;
 use url::form_urlencoded;
 use warp::reply::Response as Reply;
 
-use super::file::{FileRequest, serve};
-use super::hls::of_file;
-use super::parts::{FileSelection, one_part};
+use super::file::{FileRequest, FileSelection, serve};
+use super::hls::file_playlist;
+use super::parts::one_part;
 use super::picture::picture_here;
 
 /// Serves the file of a recording that this node has, its playlist or its picture, for another node, which has checked that its
@@ -39,7 +39,7 @@ pub async fn answer_node(request: &FileRequest<'_>, uri: &Uri) -> Result<Reply, 
             serve(request, &one, selection, None).await
         }
         Some("hls") => {
-            let text = of_file(request.context, &one, value("file").ok_or_else(not_found)?).await?;
+            let text = file_playlist(request.context, &one, value("file").ok_or_else(not_found)?).await?;
             Ok(Reply::new(text.into()))
         }
         Some("picture") => {

@@ -43,13 +43,13 @@ impl MediaType for HlsPlaylist {
 /// The recording has no file, or the file is not a transport stream.
 pub async fn playlist(context: &PlayerContext, recording: &Recording, file: &str) -> Result<String, Refusal> {
     if recording.earlier_parts.is_empty() {
-        return of_part(context, recording, 1, file).await;
+        return part_playlist(context, recording, 1, file).await;
     }
     let (mut playlists, mut refusal) = (Vec::new(), None);
     for number in (1..).take(recording.parts().count()) {
         let Some(one) = one_part(recording, number) else { continue };
         let separator = if file.contains('?') { '&' } else { '?' };
-        match of_part(context, &one, number, &format!("{file}{separator}part={number}")).await {
+        match part_playlist(context, &one, number, &format!("{file}{separator}part={number}")).await {
             Ok(text) => playlists.push(text),
             Err(why) => refusal = Some(why),
         }
@@ -59,14 +59,14 @@ pub async fn playlist(context: &PlayerContext, recording: &Recording, file: &str
 }
 
 /// Returns the playlist of one part, from the node that has it.
-async fn of_part(
+async fn part_playlist(
     context: &PlayerContext,
     recording: &Recording,
     number: u32,
     file: &str,
 ) -> Result<String, Refusal> {
     match elsewhere(context, recording)? {
-        None => of_file(context, recording, file).await,
+        None => file_playlist(context, recording, file).await,
         Some(node) => {
             playlist_of(&context.nodes, &node, recording.id, number, file).await.map_err(Refusal::unavailable)
         }
@@ -100,7 +100,11 @@ fn head(target: u64) -> String {
 }
 
 /// Returns the playlist of a file on this node.
-pub async fn of_file(context: &PlayerContext, recording: &Recording, file: &str) -> Result<String, Refusal> {
+pub async fn file_playlist(
+    context: &PlayerContext,
+    recording: &Recording,
+    file: &str,
+) -> Result<String, Refusal> {
     let recorded = recording.file.as_ref().ok_or_else(no_file)?;
     if extension_of(recording) != "ts" {
         return Err(Refusal::not_found("The file of the recording is not a transport stream."));

@@ -29,10 +29,10 @@ use server::reply::Refusal;
 use services::recording_rules::dvr_settings;
 use warp::reply::Response as Reply;
 
+use self::file::FileSelection;
 use self::hls::HlsPlaylist;
 pub(super) use self::output::routes;
 pub use self::output::{RECORDINGS_GUIDE, RECORDINGS_PLAYLIST};
-use self::parts::FileSelection;
 use super::seat::take_seat;
 use crate::context::PlayerCall;
 
@@ -45,7 +45,7 @@ pub(super) struct ListedRecordings {
 
 impl ListedRecordings {
     /// Empty if players list no recordings.
-    pub(super) fn of_call(call: &Call) -> Self {
+    pub(super) fn new(call: &Call) -> Self {
         let models = &call.player().models;
         let visible = VisibleRecordings::new(models, call.user().ok().map(|it| &**it));
         let mut recordings = Vec::new();
@@ -84,7 +84,7 @@ impl ListedRecordings {
 }
 
 /// Returns the recording with this number in player apps, if the caller finds it.
-pub(super) fn of_number(call: &Call, number: u32) -> Option<Arc<Recording>> {
+pub(super) fn find_by_number(call: &Call, number: u32) -> Option<Arc<Recording>> {
     find(call, RecordingId::from_player_number(number)?)
 }
 

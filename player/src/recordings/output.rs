@@ -65,8 +65,8 @@ fn guide_id(recording: &Recording) -> String {
 
 async fn playlist(call: Call) -> Result<LongText<M3u>, Refusal> {
     check_enabled(&call)?;
-    let listed = ListedRecordings::of_call(&call);
-    let addresses = OutputChannels::of(&call, &OutputOptions::default(), Vec::new());
+    let listed = ListedRecordings::new(&call);
+    let addresses = OutputChannels::from_channels(&call, &OutputOptions::default(), Vec::new());
     let login = addresses.guide_url.split_once('?').map(|it| format!("?{}", it.1)).unwrap_or_default();
     let guide_url = format!("{}{RECORDINGS_GUIDE}{login}", addresses.origin);
     let logos = call.player().models.logos.load();
@@ -99,7 +99,7 @@ async fn playlist(call: Call) -> Result<LongText<M3u>, Refusal> {
 
 async fn guide(call: Call) -> Result<LongText<Xmltv>, Refusal> {
     check_enabled(&call)?;
-    let listed = ListedRecordings::of_call(&call);
+    let listed = ListedRecordings::new(&call);
     // First the channels, one for each recording, then the programmes.
     let mut steps = listed.recordings.clone().into_iter().map(|it| (it, true)).collect::<Vec<_>>();
     steps.extend(listed.recordings.iter().map(|it| (Arc::clone(it), false)));

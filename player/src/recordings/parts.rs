@@ -24,24 +24,13 @@ use server::reply::Refusal;
 use tokio::sync::mpsc::{Sender, channel};
 use warp::reply::Response as Reply;
 
-use super::file::{self, FileRequest, PACKET_BYTES, Source, blocks, grows, no_file};
+use super::file::{self, FileRequest, FileSelection, PACKET_BYTES, Source, blocks, grows, no_file};
 use crate::context::{PlayerCall, PlayerContext};
 use crate::ranges::RangedFile;
 use crate::seat::Held;
 
 /// Blocks of a joined file that wait for the player.
 const BLOCKS_MAX: usize = 2;
-
-/// The file of a recording that is wanted.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct FileSelection<'a> {
-    /// The time to begin at.
-    pub start: Option<&'a str>,
-    /// Number of a part, from 1; `None` for all of them.
-    pub part: Option<u32>,
-    /// The copy without commercials.
-    pub is_copy: bool,
-}
 
 /// Answers with the file of a recording that the caller may play: 200, 206 or 416. The content of one that runs is followed to
 /// its end.

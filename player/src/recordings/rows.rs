@@ -29,7 +29,7 @@ impl RecordingRows {
 
     /// The category of recordings, if there are any.
     pub(crate) fn category(call: &Call, kind: TitleKind) -> Self {
-        let listed = ListedRecordings::of_call(call);
+        let listed = ListedRecordings::new(call);
         let id = category_of(kind);
         let has_any = listed.recordings.iter().any(|it| kind == TitleKind::Movie || it.is_episode());
         match has_any {
@@ -42,7 +42,7 @@ impl RecordingRows {
 
     /// The recordings as films or as series.
     pub(crate) fn titles(call: &Call, kind: TitleKind) -> Self {
-        let (listed, pictures) = (ListedRecordings::of_call(call), Pictures::of(call));
+        let (listed, pictures) = (ListedRecordings::new(call), Pictures::new(call));
         match kind {
             TitleKind::Movie => {
                 let numbered = listed.recordings.iter().filter_map(|it| Some((it, it.id.player_number()?)));
@@ -80,9 +80,9 @@ pub(crate) fn category_of(kind: TitleKind) -> u32 {
 
 /// Returns a recording as a film, with its details; `None` if the caller does not find it.
 pub(crate) fn film_info(call: &Call, number: u32) -> Option<Value> {
-    let recording = super::of_number(call, number)?;
-    let (listed, pictures) = (ListedRecordings::of_call(call), Pictures::of(call));
-    let (name, picture) = (listed.name(&recording), pictures.of_recording(&listed, &recording));
+    let recording = super::find_by_number(call, number)?;
+    let (listed, pictures) = (ListedRecordings::new(call), Pictures::new(call));
+    let (name, picture) = (listed.name(&recording), pictures.address(&listed, &recording));
     let seconds = seconds_of(&recording);
     let date = listed.local_start(&recording, "%Y-%m-%d");
     let plot = description_of(&recording);
@@ -110,9 +110,9 @@ pub(crate) fn film_info(call: &Call, number: u32) -> Option<Value> {
 
 /// Returns a series of recordings with its seasons and episodes; `None` if the caller finds no episode of it.
 pub(crate) fn series_info(call: &Call, number: u32) -> Option<Value> {
-    let (listed, pictures) = (ListedRecordings::of_call(call), Pictures::of(call));
+    let (listed, pictures) = (ListedRecordings::new(call), Pictures::new(call));
     let episodes = all_series(&listed).remove(&number)?;
-    let cover = episodes.first().map(|it| pictures.of_recording(&listed, it)).unwrap_or_default();
+    let cover = episodes.first().map(|it| pictures.address(&listed, it)).unwrap_or_default();
     let mut seasons: BTreeMap<u32, Vec<Value>> = BTreeMap::new();
     // The oldest one first.
     for episode in episodes.iter().rev() {
@@ -152,12 +152,12 @@ struct Pictures {
 }
 
 impl Pictures {
-    fn of(call: &Call) -> Self {
+    fn new(call: &Call) -> Self {
         Self { origin: call.player_origin(), logos: call.player().models.logos.load() }
     }
 
     /// Returns the address of the picture, or an empty text.
-    fn of_recording(&self, listed: &ListedRecordings, recording: &Recording) -> String {
+    fn address(&self, listed: &ListedRecordings, recording: &Recording) -> String {
         let channel = listed.channel(recording);
         channel.and_then(|it| logo_address(&self.origin, &self.logos, it)).unwrap_or_default()
     }
@@ -175,7 +175,7 @@ fn all_series(listed: &ListedRecordings) -> BTreeMap<u32, Vec<Arc<Recording>>> {
 
 fn film_row(listed: &ListedRecordings, pictures: &Pictures, it: &Recording, number: u32) -> Value {
     let name = listed.name(it);
-    let picture = Some(pictures.of_recording(listed, it)).filter(|it| !it.is_empty());
+    let picture = Some(pictures.address(listed, it)).filter(|it| !it.is_empty());
     let year = it.programme.as_ref().and_then(|it| it.year);
     json!({
         "num": number, "name": name, "title": name, "stream_type": "movie", "stream_id": number,
@@ -200,7 +200,7 @@ fn series_row(
     let date = |it: &Recording| listed.local_start(it, "%Y-%m-%d");
     json!({
         "num": number, "name": newest.title(), "title": newest.title(), "series_id": number,
-        "cover": pictures.of_recording(listed, newest),
+        "cover": pictures.address(listed, newest),
         "plot": "", "cast": "", "director": "", "genre": "",
         "release_date": date(oldest), "releaseDate": date(oldest), "last_modified": added(newest),
         "rating": "0", "rating_5based": 0.0, "backdrop_path": [], "youtube_trailer": "",
@@ -223,7 +223,7 @@ fn episode_row(listed: &ListedRecordings, pictures: &Pictures, it: &Recording) -
     };
     let name = programme.sub_title.unwrap_or_else(|| listed.name(it));
     let date = listed.local_start(it, "%Y-%m-%d");
-    let (plot, picture, seconds) = (description_of(it), pictures.of_recording(listed, it), seconds_of(it));
+    let (plot, picture, seconds) = (description_of(it), pictures.address(listed, it), seconds_of(it));
     let row = json!({
         "id": id.to_string(), "season": season, "episode_num": number, "title": name,
         "container_extension": extension_of(it), "added": added(it), "custom_sid": "", "direct_source": "",

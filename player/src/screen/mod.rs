@@ -32,7 +32,7 @@ use warp::reply::Response as Reply;
 
 use self::clips::Clips;
 use self::reason::ScreenReason;
-use super::watch::streaming;
+use super::answers::streaming;
 use crate::context::{PlayerCall, PlayerContext};
 use crate::tuner::TunerSeats;
 
@@ -78,7 +78,7 @@ fn reason_of(call: &Call, refusal: &Refusal) -> Option<ScreenReason> {
     let settings = call.player().models.settings.load();
     let option = reason_on_screen(settings.one_by("key", STREAM_SETTINGS).map(|it| &it.value));
     let (status, error) = refusal.reason();
-    let reason = ScreenReason::of(option, status, error)?;
+    let reason = ScreenReason::from_refusal(option, status, error)?;
     let accepts = call.headers.get(ACCEPT).and_then(|it| it.to_str().ok()).unwrap_or_default();
     let reads_errors =
         accepts.contains("json") || call.player().states.get::<TunerSeats>().is_client(&call.caller);

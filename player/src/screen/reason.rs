@@ -19,7 +19,11 @@ impl ScreenReason {
         [Self::AllInUse, Self::NothingPlays, Self::Busy, Self::NotAllowed, Self::UnknownChannel];
 
     /// Returns the reason of a refusal, if the option covers it.
-    pub(super) fn of(option: ReasonOnScreen, status: StatusCode, error: Option<TunerError>) -> Option<Self> {
+    pub(super) fn from_refusal(
+        option: ReasonOnScreen,
+        status: StatusCode,
+        error: Option<TunerError>,
+    ) -> Option<Self> {
         let reason = match (status, error) {
             (StatusCode::SERVICE_UNAVAILABLE, Some(error)) => match error {
                 TunerError::AllTunersInUse => Self::AllInUse,
@@ -74,9 +78,9 @@ mod tests {
             (ReasonOnScreen::Unavailable, Some(ScreenReason::AllInUse), None),
             (ReasonOnScreen::All, Some(ScreenReason::AllInUse), Some(ScreenReason::UnknownChannel)),
         ] {
-            assert_eq!(ScreenReason::of(option, full.0, full.1), of_full, "{option:?}");
-            assert_eq!(ScreenReason::of(option, hidden.0, hidden.1), of_hidden, "{option:?}");
-            let missing_route = ScreenReason::of(option, StatusCode::METHOD_NOT_ALLOWED, None);
+            assert_eq!(ScreenReason::from_refusal(option, full.0, full.1), of_full, "{option:?}");
+            assert_eq!(ScreenReason::from_refusal(option, hidden.0, hidden.1), of_hidden, "{option:?}");
+            let missing_route = ScreenReason::from_refusal(option, StatusCode::METHOD_NOT_ALLOWED, None);
             assert_eq!(missing_route, None);
         }
     }

@@ -36,7 +36,8 @@ pub use self::device::{Device, announced_devices};
 pub(crate) use self::seats::TunerSeats;
 pub(super) use self::seats::{TunerSeat, TunersTaken};
 use super::output_profile::StreamQuery;
-use super::watch::{StreamAnswer, stream_route, unknown_channel, watch};
+use super::refusals::unknown_channel;
+use super::watch::{StreamAnswer, stream_route, watch};
 use crate::context::PlayerCall;
 
 /// Everyone whom the networks let in; the channels depend on the user, if there is one.

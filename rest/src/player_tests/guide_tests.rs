@@ -63,7 +63,7 @@ fn programmes(guide: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-fn of(channel: &str, days: &[&str]) -> Vec<(String, String)> {
+fn programmes_on(channel: &str, days: &[&str]) -> Vec<(String, String)> {
     days.iter().map(|it| (channel.to_owned(), format!("One &amp; only {it}"))).collect()
 }
 
@@ -74,7 +74,7 @@ async fn a_guide_has_the_programmes_of_visible_channels_under_the_ids_of_the_pla
     let rest = with_guide(now).await;
     let text = guide(&rest, STREAMER, "").await;
     let all = ["today", "tomorrow", "later"];
-    assert_eq!(programmes(&text), [of("4.1", &all), of("7", &all)].concat());
+    assert_eq!(programmes(&text), [programmes_on("4.1", &all), programmes_on("7", &all)].concat());
     let last_channel = text.rfind("</channel>").unwrap();
     assert!(last_channel < text.find("<programme").unwrap(), "channels come first");
     assert!(text.ends_with("</tv>\n") && text.contains("<channel id=\"6\">"), "{text}");
@@ -89,10 +89,15 @@ async fn a_guide_has_the_programmes_of_visible_channels_under_the_ids_of_the_pla
         ("days=99999999999&prev_days=4000000000", vec!["yesterday", "today", "tomorrow", "later"]),
     ] {
         let text = guide(&rest, STREAMER, query).await;
-        assert_eq!(programmes(&text), [of("4.1", &expected), of("7", &expected)].concat(), "{query}");
+        assert_eq!(
+            programmes(&text),
+            [programmes_on("4.1", &expected), programmes_on("7", &expected)].concat(),
+            "{query}"
+        );
     }
     let text = guide(&rest, STREAMER, "days=1&tvg_id_source=tvg_id").await;
-    let expected = [of("one", &["today", "tomorrow"]), of("ONE", &["today", "tomorrow"])].concat();
+    let expected =
+        [programmes_on("one", &["today", "tomorrow"]), programmes_on("ONE", &["today", "tomorrow"])].concat();
     assert_eq!(programmes(&text), expected);
     assert!(guide(&rest, ADMIN, "").await.contains("<title>Two today</title>"));
 }
@@ -170,7 +175,7 @@ async fn every_address_of_a_guide_has_programmes_also_compressed_and_exported() 
     }
     let body = json!({ "ids": [4], "format": "xmltv" });
     let exported = rest.standard("POST", "/api/channels/channels/export/", body).await;
-    assert_eq!(programmes(&exported.text), of("7", &["today", "tomorrow", "later"]));
+    assert_eq!(programmes(&exported.text), programmes_on("7", &["today", "tomorrow", "later"]));
 }
 
 #[tokio::test]

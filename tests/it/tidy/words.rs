@@ -1,4 +1,4 @@
-//! Words: phrases that plain English does not need.
+//! Words: phrases that plain English does not need, and names of functions.
 
 use super::{every_file, has_extension, read, relative, root};
 
@@ -51,6 +51,41 @@ fn the_check_of_words_finds_phrases_and_inverted_comments() {
     assert!(fault_of(concat!("fn what_are_n", "o_lists()")).is_some());
     assert_eq!(fault_of("// There is no such list."), None);
     assert_eq!(fault_of("// A list is no longer than this one."), None);
+}
+
+#[test]
+fn a_function_is_not_named_of() {
+    let mut wrong = Vec::new();
+    for file in every_file().into_iter().filter(|file| has_extension(file, "rs")) {
+        for (number, line) in read(&file).lines().enumerate() {
+            if let Some(name) = function_named_of(line) {
+                wrong.push(format!("{}:{}: fn {name}", relative(&file), number + 1));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "functions to name `new`, `from_…` or after their result: {wrong:#?}");
+}
+
+#[test]
+fn the_check_of_functions_finds_of_and_names_that_begin_with_it() {
+    let function = concat!("f", "n ");
+    let checked =
+        |name: &str| function_named_of(&format!("    pub(super) async {function}{name}")).map(str::to_owned);
+    assert_eq!(checked("of(call: &Call) -> Self {").as_deref(), Some("of"));
+    assert_eq!(checked("of<T>(call: T) -> Self {").as_deref(), Some("of"));
+    assert_eq!(checked("of_call(call: &Call) -> Self {").as_deref(), Some("of_call"));
+    for other in ["offer(of: u32) {", "kind_of(name: &str) {", "official() {"] {
+        assert_eq!(checked(other), None, "{other}");
+    }
+    assert_eq!(function_named_of("let n = often of_call(it);"), None);
+}
+
+/// Returns the name of the function that a line defines, if it is `of` or begins with `of_`.
+fn function_named_of(line: &str) -> Option<&str> {
+    let (before, rest) = line.split_once("fn ")?;
+    let name = rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()?;
+    let is_definition = before.is_empty() || before.ends_with(' ');
+    (is_definition && (name == "of" || name.starts_with("of_"))).then_some(name)
 }
 
 /// Returns the forbidden phrase of a line.

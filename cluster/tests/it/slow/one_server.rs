@@ -37,7 +37,7 @@ async fn a_record_is_replaced_only_if_it_has_the_expected_revision() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_concurrent_swaps_exactly_one_wins() {
+async fn exactly_one_of_many_concurrent_swaps_wins() {
     let servers = servers(1);
     let (engine, session) = started(&servers).await;
     let (other, other_session) = started(&servers).await;

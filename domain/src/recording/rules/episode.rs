@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::matching::each_normal_byte;
+use super::normal_text::{FNV_BASIS, each_normal_byte, fnv};
 use super::weekly::CivilDay;
 use crate::guide::programme::Programme;
 
@@ -71,10 +71,4 @@ fn hash(parts: &[&str]) -> u64 {
         hash = fnv(hash, 0xff);
     }
     hash
-}
-
-pub(super) const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
-
-pub(super) fn fnv(hash: u64, byte: u8) -> u64 {
-    (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
 }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use regex::{Regex, RegexSet};
 use serde::{Deserialize, Serialize};
 
-use super::episode::{FNV_BASIS, fnv};
+use super::normal_text::{is_same, normal_hash};
 use super::{ProgrammeTest, RecordingRule, RuleSelection};
 use crate::guide::programme::Programme;
 use crate::guide::text_query::{QUERY_CHARS_MAX, TextQuery};
@@ -228,7 +228,7 @@ impl RuleSet {
 
     /// Returns what has to be known about a title.
     fn know(&self, title: &str, lowered: &mut String) -> KnownTitle {
-        let hash = hash_of(title);
+        let hash = normal_hash(title);
         let test = |at: &u32| self.tests.get(*at as usize).and_then(|it| it.title.as_ref());
         let exact = self.by_title.get(&hash).into_iter().flatten().copied();
         let mut passed: Vec<u32> = exact.filter(|at| self.is_title(*at, title)).collect();
@@ -267,13 +267,13 @@ impl RuleSet {
         }
         let at = self.tests.len() as u32;
         let guide_id = test.tvg_id.as_deref().map(|it| lower(it.trim())).filter(|it| !it.is_empty());
-        let id_hash = guide_id.as_deref().map(hash_of);
+        let id_hash = guide_id.as_deref().map(normal_hash);
         match (id_hash, &title) {
             (Some(id), Some(CompiledTest::Exact(text))) => {
-                self.by_both.entry(id).or_default().push((hash_of(text), at));
+                self.by_both.entry(id).or_default().push((normal_hash(text), at));
             }
             (None, Some(CompiledTest::Exact(text))) => {
-                self.by_title.entry(hash_of(text)).or_default().push(at);
+                self.by_title.entry(normal_hash(text)).or_default().push(at);
             }
             (Some(id), _) => self.by_guide_id.entry(id).or_default().push(at),
             (None, _) => self.others.push(at),
@@ -288,7 +288,7 @@ impl RuleSet {
             guide_ids.into_iter().map(|it| lower(it.trim())).filter(|it| !it.is_empty()).collect();
         ids.sort_unstable();
         ids.dedup();
-        let ids: Vec<_> = ids.into_iter().map(|it| (hash_of(&it), it)).collect();
+        let ids: Vec<_> = ids.into_iter().map(|it| (normal_hash(&it), it)).collect();
         let is_of_ids = |at: u32| {
             let wanted = self.tests.get(at as usize).and_then(|it| it.guide_id.as_ref());
             wanted.is_some_and(|wanted| ids.iter().any(|(_, id)| id == wanted))
@@ -351,43 +351,4 @@ impl ChannelRules<'_> {
         let text = programme.description().unwrap_or_default();
         description.holds(text, &lower(text)).then_some(test.subject)
     }
-}
-
-/// Calls `visit` with each byte of the text in lower case, with one blank between words and none around them.
-pub(super) fn each_normal_byte(text: &str, mut visit: impl FnMut(u8)) {
-    let mut has_blank = false;
-    let mut has_begun = false;
-    let mut buffer = [0; 4];
-    for it in text.chars() {
-        if it.is_whitespace() {
-            has_blank = has_begun;
-            continue;
-        }
-        if std::mem::take(&mut has_blank) {
-            visit(b' ');
-        }
-        has_begun = true;
-        match it.is_ascii() {
-            true => visit((it as u8).to_ascii_lowercase()),
-            false => {
-                it.to_lowercase().for_each(|it| it.encode_utf8(&mut buffer).bytes().for_each(&mut visit))
-            }
-        }
-    }
-}
-
-/// Returns whether texts are the same apart from case and the number of blanks.
-pub(super) fn is_same(one: &str, other: &str) -> bool {
-    let normal = |it: &str| {
-        let mut bytes = Vec::with_capacity(it.len());
-        each_normal_byte(it, |byte| bytes.push(byte));
-        bytes
-    };
-    one == other || normal(one) == normal(other)
-}
-
-fn hash_of(text: &str) -> u64 {
-    let mut hash = FNV_BASIS;
-    each_normal_byte(text, |byte| hash = fnv(hash, byte));
-    hash
 }

@@ -5,6 +5,7 @@
 
 mod episode;
 mod matching;
+mod normal_text;
 mod plan;
 mod preview;
 mod scan;

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 use uuid::Uuid;
 
-use super::matching::{RuleSubject, is_same};
+use super::matching::RuleSubject;
+use super::normal_text::is_same;
 use super::{EpisodeKey, HORIZON_MS, RecordingRule, RuleMemory, RuleSelection};
 use crate::ids::{ChannelId, RecordingId, RecordingRuleId, UserId};
 use crate::recording::{FollowedAiring, RECORDING_MS_MAX, RecordedProgramme, Recording, RecordingStatus};

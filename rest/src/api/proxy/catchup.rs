@@ -3,11 +3,11 @@
 //! A session is one player that watches one channel, whatever time it watches. `player/src/catchup.rs` serves it.
 
 use actors::{ReportedPosition, VodSessionInfo, now_ms};
-use domain::catchup::{ArchiveTimes, parse_start};
+use domain::catchup::{ArchiveTimes, MINUTES_DEFAULT, MINUTES_MAX, parse_start};
 use http::StatusCode;
 use node::overview::{own_past, past};
 use node::playing_control::{Controlled, Order, Outcome};
-use player::catchup::{MINUTES_DEFAULT, MINUTES_MAX, source_of, visible};
+use player::catchup::{source_of, visible};
 use resource_derive::{Body, View};
 use route_frame::access::{ADMIN, STREAMER};
 use route_frame::call::Call;

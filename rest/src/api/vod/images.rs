@@ -98,12 +98,12 @@ async fn picture_of_series(call: Call, which: WhichPicture) -> Result<Image, Ref
 }
 
 async fn movie_version(call: Call) -> Result<Image, Refusal> {
-    let (id, name) = (TitleId::movie(call.id()?), PictureName::of_call(&call)?);
+    let (id, name) = (TitleId::movie(call.id()?), PictureName::from_call(&call)?);
     picture_of_title(&call, id, TitleKind::Movie, name.backdrop, Some(&name)).await
 }
 
 async fn series_version(call: Call) -> Result<Image, Refusal> {
-    let (id, name) = (TitleId::series(call.id()?), PictureName::of_call(&call)?);
+    let (id, name) = (TitleId::series(call.id()?), PictureName::from_call(&call)?);
     picture_of_title(&call, id, TitleKind::Series, name.backdrop, Some(&name)).await
 }
 
@@ -146,7 +146,7 @@ async fn picture_of_episode(call: Call) -> Result<Image, Refusal> {
 }
 
 async fn episode_version(call: Call) -> Result<Image, Refusal> {
-    show_episode(&call, Some(&PictureName::of_call(&call)?)).await
+    show_episode(&call, Some(&PictureName::from_call(&call)?)).await
 }
 
 async fn show_episode(call: &Call, name: Option<&PictureName>) -> Result<Image, Refusal> {

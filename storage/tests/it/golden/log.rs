@@ -55,7 +55,7 @@ fn open(log: &Arc<MemoryLog>) -> Store {
     store
 }
 
-fn of_account(id: u32) -> Stream {
+fn account_stream(id: u32) -> Stream {
     Stream { account: AccountId(9), ..samples::stream(id) }
 }
 
@@ -69,7 +69,7 @@ fn entries_of_the_first_format_are_read() {
     assert_eq!(store.collection::<Channel>().len(), 0);
     let streams = store.collection::<Stream>();
     assert_eq!(streams.len(), 150);
-    assert_eq!(streams.get(1_001).unwrap(), Some(of_account(1_001)));
+    assert_eq!(streams.get(1_001).unwrap(), Some(account_stream(1_001)));
     // And continued.
     store.become_writer().unwrap();
     store.write_blocking(|write| write.put(&samples::channel())).unwrap();
@@ -133,7 +133,7 @@ fn write_log() {
     let channel = samples::channel().id.0;
     store.write_blocking(move |write| write.remove::<Channel>(channel)).unwrap();
     let mut bulk = store.bulk_write::<Stream>(9).unwrap();
-    (1_001..=1_150).try_for_each(|id| bulk.put(&of_account(id))).unwrap();
+    (1_001..=1_150).try_for_each(|id| bulk.put(&account_stream(id))).unwrap();
     bulk.commit(|_, _| Ok::<_, Error>(())).unwrap();
     let entries: Vec<Vec<u8>> = log.0.lock().unwrap().values().cloned().collect();
     fs::write(golden("log-1.bin"), rmp_serde::to_vec(&entries).unwrap()).unwrap();

@@ -57,7 +57,7 @@ pub(super) async fn export(call: Call, body: ChannelExport) -> Result<LongText<E
     let limits = call.view_limits();
     channels.retain(|it| visible(&limits, it));
     let options = OutputOptions::default();
-    let channels = OutputChannels::of(&call, &options, channels).without_tag();
+    let channels = OutputChannels::from_channels(&call, &options, channels).without_tag();
     match format {
         Some(Named(ExportFormat::Xmltv)) => guide::answer(&call, &options, channels).await,
         Some(Named(ExportFormat::M3u)) | None => playlist::answer(&call, &options, channels).await,

@@ -17,7 +17,7 @@ pub(super) async fn image(call: Call) -> Result<Image, Refusal> {
 }
 
 pub(super) async fn image_of_version(call: Call) -> Result<Image, Refusal> {
-    show(&call, Some(&PictureName::of_call(&call)?)).await
+    show(&call, Some(&PictureName::from_call(&call)?)).await
 }
 
 async fn show(call: &Call, name: Option<&PictureName>) -> Result<Image, Refusal> {
