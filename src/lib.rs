@@ -12,6 +12,7 @@ mod discovery;
 mod gateway;
 pub mod handover;
 pub mod play;
+pub mod terminal;
 
 pub use media::run_mode;
 pub use node::tls::install_tls;

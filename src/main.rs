@@ -10,7 +10,7 @@ use config::{Args, Command, load};
 use headwater::handover::{
     self, BesideEnd, Invocation, Listeners, Prepared, RestartRequest, TakeOver, serve_beside,
 };
-use headwater::{Drained, Gateway, Runtimes, commands, demo, play, raise_file_limit};
+use headwater::{Drained, Gateway, Runtimes, commands, demo, play, raise_file_limit, terminal};
 use services::telemetry;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
         return handover::run_parent();
     }
     run().unwrap_or_else(|error| {
-        play::say_error(&format!("headwater: {error:#}"));
+        terminal::say_error(&format!("headwater: {error:#}"));
         ExitCode::FAILURE
     })
 }
@@ -107,7 +107,7 @@ fn run_command(args: Args, from: Option<(Arc<TakeOver>, Listeners)>) -> anyhow::
                 _ = signalled() => break Ended::With(ExitCode::SUCCESS),
                 () = gateway.restart_requested() => break Ended::ToRestart,
                 reason = gateway.unfit_for_cluster() => {
-                    play::say_error(&format!("headwater: {reason}"));
+                    terminal::say_error(&format!("headwater: {reason}"));
                     break Ended::With(ExitCode::FAILURE);
                 }
                 request = gateway.handover_requested() => Some(request),

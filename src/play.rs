@@ -5,7 +5,6 @@
 
 use std::fmt;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +24,7 @@ use storage::Store;
 use tokio::time::{sleep, timeout};
 
 use crate::gateway::{Gateway, Runtimes, StartError};
+use crate::terminal::{printable, say};
 
 /// Pauses before a playlist that failed is fetched again.
 const RETRY_PAUSES: [Duration; 4] =
@@ -296,21 +296,6 @@ fn counted(count: usize, noun: &str) -> String {
         (_, Some(stem)) => format!("{count} {stem}ies"),
         (_, None) => format!("{count} {noun}s"),
     }
-}
-
-/// Replaces control characters: names come from providers, and a terminal would interpret them.
-pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|it| if it.is_control() { ' ' } else { it }).collect()
-}
-
-/// Prints a line to standard output; a closed output is ignored.
-pub(crate) fn say(text: &str) {
-    let _ = writeln!(std::io::stdout(), "{}", text.trim_end_matches('\n'));
-}
-
-/// Prints the reason of the exit.
-pub fn say_error(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 #[cfg(test)]

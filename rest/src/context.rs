@@ -65,7 +65,7 @@ pub struct RestContext {
     system: Weak<System>,
 }
 
-/// What plays.
+/// Live channels, films and the past.
 pub struct LiveContext {
     pub switchboard: Switchboard,
     /// The streams of channels, films and archives.
@@ -77,7 +77,7 @@ pub struct LiveContext {
     pub udp_outputs: UdpOutputs,
 }
 
-/// What comes from accounts.
+/// Accounts, and the streams and titles that come from them.
 pub struct ImportContext {
     pub importer: Importer,
     /// Imports films and series.

@@ -16,8 +16,8 @@ use crate::network_access::NetworkAccess;
 use crate::pace::WritePace;
 use crate::states::States;
 
-/// What every request needs: who the caller is, what it may do, and how its body is read. Handlers use the context of their
-/// own crate, which is one of [`FrameContext::contexts`].
+/// The services that every request needs, to know who the caller is, what it may do, and how its body is read. Handlers use the
+/// context of their own crate, which is one of [`FrameContext::contexts`].
 ///
 /// Nothing that it holds may hold it in turn. The routes keep it alive until the last connection has ended, and must not keep
 /// the actors running for as long.

@@ -14,7 +14,7 @@ use storage::backup::{Archive, BackupSecret, KeyKind};
 
 use super::nodes::must_not_run;
 use crate::control::{self, ControlReply, ControlRequest};
-use crate::play::say;
+use crate::terminal::say;
 
 /// Maximum length of a passphrase, in bytes.
 const PASSPHRASE_BYTES_MAX: u64 = 1024;

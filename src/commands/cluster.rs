@@ -22,7 +22,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::doctor::{CheckReport, Finding};
 use super::reachability::check_nodes;
-use crate::play::{printable, say};
+use crate::terminal::{printable, say};
 
 /// Longest time for reaching the engine.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);

@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use config::{Config, DataFolder, NewStrmExport};
 
 use crate::control::{self, ControlReply, ControlRequest};
-use crate::play::say;
+use crate::terminal::say;
 
 /// Writes STRM files, also while the gateway runs.
 pub(super) fn strm(config: &Config, new: &NewStrmExport) -> anyhow::Result<ExitCode> {

@@ -20,7 +20,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::cluster::{CONNECT_TIMEOUT, connected, options};
 use crate::control::{self, ControlReply, ControlRequest};
-use crate::play::say;
+use crate::terminal::say;
 
 /// Makes this gateway the first node of a cluster. Blocks.
 pub(super) fn init(config: &Config) -> anyhow::Result<ExitCode> {

@@ -18,7 +18,7 @@ use tokio::task::spawn_blocking;
 
 use super::cluster::{connected, options};
 use super::nodes::{check_servers, members, must_not_run};
-use crate::play::{say, say_error};
+use crate::terminal::{say, say_error};
 
 /// Begins a new log. Blocks.
 pub(super) fn reseed(config: &Config, is_forced: bool) -> anyhow::Result<ExitCode> {

@@ -6,7 +6,7 @@ use anyhow::ensure;
 use config::{Config, DataFolder};
 
 use crate::control::{self, ControlRequest};
-use crate::play::say;
+use crate::terminal::say;
 
 /// Asks the running gateway, and waits until its new process has read its configuration.
 pub(super) fn run(config: &Config) -> anyhow::Result<ExitCode> {

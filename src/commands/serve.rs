@@ -10,7 +10,8 @@ use services::open_store::{DataError, open_store};
 
 use crate::gateway::{Gateway, Runtimes, StartError};
 use crate::handover::{Listeners, TakeOver};
-use crate::play::{addresses_text, local_authority, say};
+use crate::play::{addresses_text, local_authority};
+use crate::terminal::say;
 
 /// Error that prevents `serve` from starting.
 #[derive(Debug, thiserror::Error)]
@@ -41,7 +42,7 @@ pub async fn serve(
     let from = match from {
         // Before the running gateway stops, because this is where most starts fail.
         Some((take_over, theirs)) => {
-            let listeners = Listeners::bind(&config, Some(theirs))?;
+            let listeners = Listeners::bind(&config, Some(theirs)).map_err(StartError::from)?;
             let waiting = Arc::clone(&take_over);
             let waited = runtimes.work.spawn_blocking(move || waiting.wait_for_store());
             let theirs = waited.await.map_err(|_| StartError::Runtime)?.map_err(ServeError::TakeOver)?;

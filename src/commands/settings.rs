@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use config::{ConfigValue, by_table};
 
-use crate::play::say;
+use crate::terminal::say;
 
 /// Prints the values as a configuration file, with the default and the origin of each as a comment.
 pub(super) fn print(values: &[ConfigValue]) -> ExitCode {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use config::{Config, DataFolder};
 use storage::records::schema;
 
-use crate::play::say;
+use crate::terminal::say;
 
 /// Checks the store without changing it, and prints a report.
 pub(super) fn check(config: &Config) -> anyhow::Result<ExitCode> {

@@ -12,7 +12,7 @@ use domain::user::UserLevel;
 use services::auth::PASSWORD_BYTES_MAX;
 
 use crate::control::{self, ControlReply, ControlRequest, UserSummary};
-use crate::play::say;
+use crate::terminal::say;
 
 /// Length of a generated password, in hexadecimal digits.
 const PASSWORD_CHARS: usize = 24;

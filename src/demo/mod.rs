@@ -24,7 +24,8 @@ use uuid::Uuid;
 pub use self::source::Source;
 use self::source::SourceError;
 use crate::gateway::{Gateway, Runtimes, StartError};
-use crate::play::{addresses_text, player_origin, say, temporary};
+use crate::play::{addresses_text, player_origin, temporary};
+use crate::terminal::say;
 
 /// One embedded clip.
 pub(crate) struct Feature {

@@ -4,9 +4,7 @@ use std::io;
 use std::net::TcpListener;
 
 use config::{Config, Listen};
-use server::listening::bind;
-
-use crate::gateway::StartError;
+use server::listening::{ListenError, bind};
 
 /// The listening sockets, each with the address of the configuration that it is for.
 #[derive(Debug)]
@@ -20,13 +18,13 @@ impl Listeners {
     ///
     /// # Errors
     /// An address cannot be bound.
-    pub(crate) fn bind(config: &Config, others: Option<Self>) -> Result<Self, StartError> {
+    pub(crate) fn bind(config: &Config, others: Option<Self>) -> Result<Self, ListenError> {
         let (api, player) = others.map(|it| (it.api, it.player)).unzip();
-        let of = |listen: Listen, other: Option<(Listen, TcpListener)>| match other {
+        let bound = |listen: Listen, other: Option<(Listen, TcpListener)>| match other {
             Some((known, listener)) if known == listen => Ok((listen, listener)),
             _ => bind(listen).map(|it| (listen, it)),
         };
-        Ok(Self { api: of(config.api_listen, api)?, player: of(config.player_listen, player)? })
+        Ok(Self { api: bound(config.api_listen, api)?, player: bound(config.player_listen, player)? })
     }
 
     /// Returns other handles of the same sockets.

@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 use super::Listeners;
 use super::channel::{Channel, Message};
 use super::old::{Invocation, Prepared, prepare};
-use crate::play::say_error;
+use crate::terminal::say_error;
 
 /// First argument of the binary as a parent.
 pub(super) const PARENT_MODE: &str = "parent-of-gateway";

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use config::{Config, DataFolder};
 
-use crate::play::{printable, say};
+use crate::terminal::{printable, say};
 
 /// Exit code if something prevents the gateway from working. Warnings alone give 0.
 const EXIT_PROBLEMS: u8 = 1;

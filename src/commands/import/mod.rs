@@ -19,7 +19,8 @@ use storage::records::next_profile_id;
 use storage::{Models, Write};
 use tokio::runtime::Builder;
 
-use crate::play::{NO_SCHEME, account_name, printable, say};
+use crate::play::{NO_SCHEME, account_name};
+use crate::terminal::{printable, say};
 
 /// Error while choosing the account of a list.
 #[derive(Debug, thiserror::Error)]

@@ -11,7 +11,8 @@ use domain::playlist::catalogue::{Catalogue, channel_key};
 use services::open_store::open_store;
 use tokio::runtime::Builder;
 
-use crate::play::{printable, read_lists, say};
+use crate::play::read_lists;
+use crate::terminal::{printable, say};
 
 /// Maximum number of channels and groups that are listed.
 const LISTED_MAX: usize = 20;

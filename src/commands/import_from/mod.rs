@@ -48,7 +48,7 @@ use uuid::Uuid;
 use self::gathered::Gathered;
 use self::write::NewRecords;
 use crate::control::is_running;
-use crate::play::{printable, say};
+use crate::terminal::{printable, say};
 
 /// Reads the source, and writes what it contains unless this is a dry run. Prints a report.
 pub(super) fn run(config: &Config, new: &NewImportFrom) -> anyhow::Result<ExitCode> {

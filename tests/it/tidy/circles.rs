@@ -12,24 +12,12 @@ use super::{is_test_file, read, relative, root, rust_files};
 /// The largest circle that nobody has to cut: larger ones are read as one file, whatever their number of files.
 const CIRCLE_FILES_MAX: usize = 5;
 
-/// The folders of source code whose circles were larger when the rule was made, with the size of the largest. A number here
-/// only ever falls.
-const LARGER: [(&str, usize); 1] = [("src", 7)];
-
 #[test]
 fn no_circle_of_imports_has_more_than_five_files() {
     let mut wrong = Vec::new();
     for folder in source_folders() {
-        let limit = LARGER.iter().find(|(it, _)| **it == folder).map_or(CIRCLE_FILES_MAX, |(_, n)| *n);
         let code = Code::read(&folder);
-        let circles = code.circles();
-        let largest = circles.iter().map(Vec::len).max().unwrap_or_default();
-        if largest < limit && limit > CIRCLE_FILES_MAX {
-            wrong.push(format!(
-                "{folder}: the largest circle has {largest} files now; write that into LARGER"
-            ));
-        }
-        for circle in circles.iter().filter(|it| it.len() > limit) {
+        for circle in code.circles().iter().filter(|it| it.len() > CIRCLE_FILES_MAX) {
             wrong.push(format!("{folder}: a circle of {} files:\n{}", circle.len(), code.describe(circle)));
         }
     }
