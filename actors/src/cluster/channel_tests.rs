@@ -29,7 +29,7 @@ pub(super) const SECOND: Duration = Duration::from_secs(1);
 /// After this time in a new cluster, nodes may become origins.
 const SETTLED: Duration = Duration::from_secs(30);
 /// Time for which viewers of a drained node keep their streams.
-const DRAIN_TIME: Duration = Duration::from_secs(300);
+const DRAIN_TIME: Duration = Duration::from_secs(60);
 
 /// The nodes that can be reached, and the connections to each.
 #[derive(Default)]
