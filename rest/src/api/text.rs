@@ -21,8 +21,8 @@ pub(super) fn is_web_url(text: &str) -> bool {
 /// Turns an error text into a sentence.
 pub(super) fn sentence(text: impl ToString) -> String {
     let text = text.to_string();
-    let mut chars = text.chars();
-    let first = chars.next().map(|it| it.to_ascii_uppercase());
+    let mut letters = text.chars();
+    let first = letters.next().into_iter().flat_map(char::to_uppercase);
     let end = if text.ends_with('.') { "" } else { "." };
-    first.into_iter().chain(chars).chain(end.chars()).collect()
+    first.chain(letters).chain(end.chars()).collect()
 }

@@ -25,6 +25,7 @@ use tokio_util::io::ReaderStream;
 use warp::Reply as _;
 use warp::reply::Response as Reply;
 
+use crate::api::text::sentence;
 use crate::choice::{Named, choice};
 use crate::context::RestCall;
 
@@ -309,7 +310,7 @@ fn unlock(backups: &Backups, name: &str, sent: RestoreSecret) -> Result<Unlocked
 }
 
 fn unreadable(error: BackupError) -> Refusal {
-    let detail = sentence(&error.to_string());
+    let detail = sentence(error);
     let field = match error {
         BackupError::NeedsPassphrase | BackupError::WrongPassphrase => "passphrase",
         BackupError::NeedsKeyFile | BackupError::WrongKeyFile => "key",
@@ -317,12 +318,6 @@ fn unreadable(error: BackupError) -> Refusal {
         _ => return Refusal::bad_request(detail),
     };
     Refusal::field(field, detail)
-}
-
-fn sentence(text: &str) -> String {
-    let mut chars = text.chars();
-    let first = chars.next().map(|it| it.to_ascii_uppercase());
-    first.into_iter().chain(chars).chain(['.']).collect()
 }
 
 fn refused(refusal: TaskRefusal) -> Refusal {

@@ -14,6 +14,7 @@ use serde::Serialize;
 use server::reply::Refusal;
 
 use crate::api::channels::values::StreamUrl;
+use crate::api::text::sentence;
 use crate::choice::{Named, choice};
 use crate::context::RestCall;
 
@@ -166,7 +167,7 @@ fn view(trial: Trial) -> StreamProfileTestResultView {
     let kilobits_per_second = |seconds: f64| sample.bytes as f64 * 8.0 / 1000.0 / seconds;
     StreamProfileTestResultView {
         success: (outcome != TrialOutcome::Redirects).then_some(outcome == TrialOutcome::Played),
-        message: sentence(&outcome.to_string()),
+        message: sentence(outcome),
         cause: match &outcome {
             TrialOutcome::Lost(cause) => Some(cause.label()),
             _ => None,
@@ -195,13 +196,6 @@ fn view(trial: Trial) -> StreamProfileTestResultView {
         programme_count: Some(sample.n_programmes).filter(|it| *it > 0),
         program_lines: said,
     }
-}
-
-/// Turns a text into a sentence.
-fn sentence(text: &str) -> String {
-    let mut chars = text.chars();
-    let first = chars.next().map(|it| it.to_ascii_uppercase());
-    first.into_iter().chain(chars).chain(['.']).collect()
 }
 
 fn hundredths(number: f64) -> f64 {

@@ -19,9 +19,10 @@ use storage::records::{remove_plugin_values, remove_runs_of_plugin};
 use tracing::{info, warn};
 
 use super::records::{blocking, change, find, installed, key_of, shown};
-use super::refusals::{NO_PLUGIN, NOT_FOR_PLUGINS, failed, refused, sentence};
+use super::refusals::{NO_PLUGIN, NOT_FOR_PLUGINS, failed, refused};
 use super::runs::follow_record;
 use super::view::PluginView;
+use crate::api::text::sentence;
 use crate::context::RestCall;
 use crate::plugin_archives::share_plugin;
 
@@ -114,7 +115,7 @@ async fn import(call: Call, (sent, file): (PluginImport, Upload)) -> Result<Impo
     let installed = processes.update(&key, install, undone).await;
     let waits_for_permissions = installed.map_err(|error| match error {
         InstallError::Refused(refusal) => *refusal,
-        InstallError::NotStarted(error) => refused(&sentence(&error.to_string())),
+        InstallError::NotStarted(error) => refused(&sentence(error)),
     })?;
     if had_failed {
         // A new version gets another chance.

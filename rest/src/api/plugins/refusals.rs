@@ -29,11 +29,3 @@ pub(super) fn refused(error: &str) -> Refusal {
 pub(super) fn refused_with(status: StatusCode, error: &str) -> Refusal {
     failed(Refusal::status(status).with_detail(error), error)
 }
-
-/// Returns the text of an error as a sentence.
-pub(super) fn sentence(error: &str) -> String {
-    let mut letters = error.chars();
-    let first = letters.next().map(|it| it.to_uppercase().to_string()).unwrap_or_default();
-    let text = first + letters.as_str();
-    if text.ends_with('.') { text } else { text + "." }
-}

@@ -18,8 +18,9 @@ use uuid::Uuid;
 use warp::reply::Response as Reply;
 
 use super::records::{change, find, key_of, shown};
-use super::refusals::{NO_PLUGIN, NOT_FOR_PLUGINS, refused_with, sentence, unknown};
+use super::refusals::{NO_PLUGIN, NOT_FOR_PLUGINS, refused_with, unknown};
 use super::view::PluginView;
+use crate::api::text::sentence;
 use crate::context::RestCall;
 
 /// An action to run.
@@ -207,7 +208,7 @@ fn no_run(refusal: &RunRefusal) -> Refusal {
         RunRefusal::Failed(_) | RunRefusal::SafeMode => StatusCode::CONFLICT,
         RunRefusal::TooMany => StatusCode::SERVICE_UNAVAILABLE,
     };
-    refused_with(status, &sentence(&refusal.to_string()))
+    refused_with(status, &sentence(refusal))
 }
 
 async fn runs(call: Call) -> Result<PluginRunsView, Refusal> {
@@ -286,10 +287,10 @@ fn no_effect(error: &PluginError) -> Refusal {
     match error {
         PluginError::Unknown => unknown(),
         PluginError::SafeMode | PluginError::NotReady(_) => {
-            refused_with(StatusCode::CONFLICT, &sentence(&error.to_string()))
+            refused_with(StatusCode::CONFLICT, &sentence(error))
         }
         PluginError::Stopping | PluginError::Busy => {
-            refused_with(StatusCode::SERVICE_UNAVAILABLE, &sentence(&error.to_string()))
+            refused_with(StatusCode::SERVICE_UNAVAILABLE, &sentence(error))
         }
     }
 }
