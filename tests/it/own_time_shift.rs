@@ -11,7 +11,7 @@ use crate::support::client::{Player, Request, fetch};
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Picture;
 use crate::support::small_disk::SmallDisk;
-use crate::support::ts_check::Checker;
+use crate::support::ts_check::{Checker, Step};
 use crate::support::upstream::Provider;
 use crate::support::users::{TestUser, change_user, create_user};
 use crate::support::{eventually, until_async};
@@ -252,8 +252,11 @@ async fn the_past_before_a_kill_plays_after_the_restart_and_continues() {
     let end = &kept[kept.len() - 188 * 100..];
     assert!(position(&bytes, end).is_some(), "what was written before the kill is played");
     let found = Checker::from_bytes(&bytes[..bytes.len() / 188 * 188]);
+    // The killed process wrote its last packets of sound and picture at different times of the programme, which stays as a
+    // declared step.
+    let is_short = |step: &Step| step.declared && step.seconds < 1.0;
     assert!(
-        found.complaints.is_empty() && found.steps.is_empty(),
+        found.complaints.is_empty() && found.steps.iter().all(is_short),
         "{:?} {:?}",
         found.complaints,
         found.steps
