@@ -300,6 +300,8 @@ fn counted(count: usize, noun: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use actors::PROBLEMS_REPORTED_MAX;
     use domain::source_url::SourceUrl;
     use flate2::Compression;
