@@ -310,7 +310,7 @@ fn unlock(backups: &Backups, name: &str, sent: RestoreSecret) -> Result<Unlocked
 }
 
 fn unreadable(error: BackupError) -> Refusal {
-    let detail = sentence(error);
+    let detail = sentence(&error);
     let field = match error {
         BackupError::NeedsPassphrase | BackupError::WrongPassphrase => "passphrase",
         BackupError::NeedsKeyFile | BackupError::WrongKeyFile => "key",

@@ -167,7 +167,7 @@ fn view(trial: Trial) -> StreamProfileTestResultView {
     let kilobits_per_second = |seconds: f64| sample.bytes as f64 * 8.0 / 1000.0 / seconds;
     StreamProfileTestResultView {
         success: (outcome != TrialOutcome::Redirects).then_some(outcome == TrialOutcome::Played),
-        message: sentence(outcome),
+        message: sentence(&outcome),
         cause: match &outcome {
             TrialOutcome::Lost(cause) => Some(cause.label()),
             _ => None,

@@ -115,7 +115,7 @@ async fn import(call: Call, (sent, file): (PluginImport, Upload)) -> Result<Impo
     let installed = processes.update(&key, install, undone).await;
     let waits_for_permissions = installed.map_err(|error| match error {
         InstallError::Refused(refusal) => *refusal,
-        InstallError::NotStarted(error) => refused(&sentence(error)),
+        InstallError::NotStarted(error) => refused(&sentence(&error)),
     })?;
     if had_failed {
         // A new version gets another chance.
