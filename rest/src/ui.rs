@@ -270,7 +270,7 @@ mod tests {
         for path in ["/", "/now", "/now/", "/now/3f2b", "/channels/7/", "/watch/%2Fx", "/setup"] {
             let answer = rest.send("GET", path, &[], "").await;
             assert_eq!(answer.status, 200, "{path}");
-            assert!(answer.text.contains("<div id=\"context\">"), "{path}");
+            assert!(answer.text.contains("<div id=\"app\">"), "{path}");
             assert_eq!(answer.headers["content-security-policy"], POLICY);
             assert_eq!(answer.headers["cache-control"], "no-cache");
         }

@@ -71,14 +71,14 @@ pub(super) fn routes() -> Vec<Route> {
         methods(),
         "/player_api.php",
         Access::QueryLogin,
-        "Returns the account, or the list of the action, to a player context.",
+        "Returns the account, or the list of the action, to a player app.",
         answer_action,
     );
     let everything = Route::each(
         methods(),
         "/panel_api.php",
         Access::QueryLogin,
-        "Returns the account with all categories and channels to a player context.",
+        "Returns the account with all categories and channels to a player app.",
         everything,
     );
     let current = "The client has the current list.";
