@@ -110,7 +110,7 @@ impl From<RunEntry> for NodeRunEntry {
 }
 
 /// Returns the name of a kind between nodes, which clients get as well.
-fn kind_name(kind: RunEntryKind) -> &'static str {
+pub fn kind_name(kind: RunEntryKind) -> &'static str {
     match kind {
         RunEntryKind::SlotRequested => "asked_for_slot",
         RunEntryKind::NoSlot => "no_slot",

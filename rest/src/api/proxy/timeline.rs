@@ -189,3 +189,17 @@ mod tests {
         assert_eq!(answer.status, 404, "{}", answer.text);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use node::timelines::kind_name;
+
+    use super::*;
+
+    #[test]
+    fn clients_and_nodes_know_a_kind_by_the_same_name() {
+        for name in RunEntryKind::NAMES {
+            assert_eq!(kind_name(RunEntryKind::from_name(name).unwrap()), *name);
+        }
+    }
+}
