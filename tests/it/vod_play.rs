@@ -33,11 +33,11 @@ const SLOWLY: Reading = Reading::BytesPerSecond(50_000);
 /// Returns the content of a film.
 fn film(length: usize, seed: u64) -> Vec<u8> {
     let mut state = seed;
-    let mut next = move || {
+    let mut file = Vec::with_capacity(length + 8);
+    while file.len() < length {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        state.to_be_bytes()
-    };
-    let mut file: Vec<u8> = (0..length.div_ceil(8)).flat_map(|_| next()).collect();
+        file.extend_from_slice(&state.to_be_bytes());
+    }
     file.truncate(length);
     // The beginning of a Matroska file.
     file[..8].copy_from_slice(b"\x1a\x45\xdf\xa3\x01\0\0\0");
