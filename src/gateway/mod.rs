@@ -203,8 +203,8 @@ impl Gateway {
         // With the runtime of the control plane, whose task it is.
         let node_listener = match membership {
             Some(membership) => {
-                let of_node = Arc::clone(&context.nodes);
-                let joining = async move { node::membership::start(&of_node, membership, kept).await };
+                let nodes = Arc::clone(&context.nodes);
+                let joining = async move { node::membership::start(&nodes, membership, kept).await };
                 runtimes.work.spawn(joining).await.map_err(|_| StartError::Runtime)??
             }
             None => None,
@@ -263,14 +263,14 @@ impl Gateway {
             system.relay_predecessor();
         }
         // After the ports answer; no plugin delays the start.
-        let starting = Arc::clone(&context);
+        let for_plugins = Arc::clone(&context);
         let starting = runtimes.work.spawn_blocking(move || {
             let calls = Arc::new(rest::plugin_calls(&frame));
             let answer: ApiCalls = Arc::new(move |caller, call| {
                 let calls = Arc::clone(&calls);
                 Box::pin(async move { calls.answer(caller, call).await })
             });
-            let RestContext { models, config, plugins, .. } = &*starting;
+            let RestContext { models, config, plugins, .. } = &*for_plugins;
             plugins.processes.start(models.clone(), config, &plugins.installed.files, answer);
         });
         let cluster_plugins = context.nodes.node().map(|_| {
