@@ -30,7 +30,7 @@ impl SavedUpload {
         folder: Folder,
         extension: &str,
     ) -> Result<Self, Refusal> {
-        if file.len() == 0 {
+        if file.n_bytes() == 0 {
             return Err(FieldErrors::new(FILE, "The submitted file is empty.").into());
         }
         let name = format!("{}.{extension}", Uuid::new_v4());

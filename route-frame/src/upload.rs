@@ -50,7 +50,7 @@ impl Upload {
     }
 
     /// Returns the size in bytes.
-    pub fn len(&self) -> u64 {
+    pub fn n_bytes(&self) -> u64 {
         self.0.n_bytes
     }
 
