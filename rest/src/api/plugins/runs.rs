@@ -208,7 +208,7 @@ fn no_run(refusal: &RunRefusal) -> Refusal {
         RunRefusal::Failed(_) | RunRefusal::SafeMode => StatusCode::CONFLICT,
         RunRefusal::TooMany => StatusCode::SERVICE_UNAVAILABLE,
     };
-    refused_with(status, &sentence(&refusal))
+    refused_with(status, &sentence(refusal))
 }
 
 async fn runs(call: Call) -> Result<PluginRunsView, Refusal> {
@@ -287,10 +287,10 @@ fn no_effect(error: &PluginError) -> Refusal {
     match error {
         PluginError::Unknown => unknown(),
         PluginError::SafeMode | PluginError::NotReady(_) => {
-            refused_with(StatusCode::CONFLICT, &sentence(&error))
+            refused_with(StatusCode::CONFLICT, &sentence(error))
         }
         PluginError::Stopping | PluginError::Busy => {
-            refused_with(StatusCode::SERVICE_UNAVAILABLE, &sentence(&error))
+            refused_with(StatusCode::SERVICE_UNAVAILABLE, &sentence(error))
         }
     }
 }

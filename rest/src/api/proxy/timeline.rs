@@ -176,10 +176,18 @@ fn entry(entry: NodeRunEntry) -> Option<TimelineEntryView> {
 
 #[cfg(test)]
 mod tests {
+    use node::timelines::kind_name;
     use serde_json::Value;
-    use uuid::Uuid;
 
+    use super::*;
     use crate::testing::Rest;
+
+    #[test]
+    fn clients_and_nodes_know_a_kind_by_the_same_name() {
+        for name in RunEntryKind::NAMES {
+            assert_eq!(kind_name(RunEntryKind::from_name(name).unwrap()), *name);
+        }
+    }
 
     #[tokio::test]
     async fn an_idle_channel_has_no_timeline() {
@@ -187,19 +195,5 @@ mod tests {
         let path = format!("/proxy/ts/timeline/{}", Uuid::from_u128(1));
         let answer = rest.admin("GET", &path, Value::Null).await;
         assert_eq!(answer.status, 404, "{}", answer.text);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use node::timelines::kind_name;
-
-    use super::*;
-
-    #[test]
-    fn clients_and_nodes_know_a_kind_by_the_same_name() {
-        for name in RunEntryKind::NAMES {
-            assert_eq!(kind_name(RunEntryKind::from_name(name).unwrap()), *name);
-        }
     }
 }
