@@ -149,6 +149,8 @@ async fn an_import_on_a_full_disk_is_refused_as_a_whole_and_goes_on_once_there_i
     assert_eq!((&first["outcome"], &first["good_entries"]), (&json!("success"), &json!(200)), "{first}");
     let stored = || gateway.models().store.collection::<Stream>().all().unwrap();
     let groups = async || admin.get("/api/channels/groups/").await.body["results"].clone();
+    // Counts of streams follow the store.
+    until_async("the account of the group", async || groups().await[0]["m3u_account_count"] == 1).await;
     let (streams_before, groups_before) = (stored(), groups().await);
     let is_unchanged = async |refresh: &Value| {
         assert_eq!(
