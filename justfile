@@ -127,6 +127,6 @@ tools:
 
 [private]
 have-tools:
-    @for program in ffmpeg ffprobe nginx caddy tshark tsreport tv_sort xmllint chromium chromedriver curl c++ cargo-nextest cargo-deny cargo-shear cargo-fuzz openapi-spec-validator typos; do \
+    @for program in ffmpeg ffprobe nginx caddy tshark tsreport tv_sort xmllint chromedriver chromium-headless-shell curl c++ cargo-nextest cargo-deny cargo-shear cargo-fuzz openapi-spec-validator typos; do \
         command -v "$program" >/dev/null || { echo "missing: $program; 'just tools' installs it"; exit 1; }; \
     done

@@ -9,7 +9,7 @@ import lighthouse from 'lighthouse';
 import { launch } from 'puppeteer-core';
 import { end, folder, LOCAL, ORIGIN, start } from './programs.mjs';
 
-const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
+const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium-headless-shell';
 const figures = { load_before: loadavg()[0], pages: {} };
 
 /** Runs Lighthouse as on a desktop and as on a phone. */
