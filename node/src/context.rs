@@ -48,7 +48,7 @@ impl NodeContext {
     }
 
     /// Reads all counters of the system. All are zero once the system has been dropped.
-    pub(crate) fn counts(&self) -> MetricsSnapshot {
+    pub fn counts(&self) -> MetricsSnapshot {
         self.system.upgrade().map(|it| it.counts()).unwrap_or_default()
     }
 }

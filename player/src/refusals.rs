@@ -114,6 +114,18 @@ mod tests {
 
     use super::*;
 
+    fn full() -> FullPool {
+        FullPool {
+            account: "one".to_owned(),
+            server_group: None,
+            since: Duration::from_secs(90),
+            max_streams: 1,
+            is_discovered: false,
+            n_reserved: 0,
+            is_unknown: false,
+        }
+    }
+
     #[track_caller]
     fn check(refusal: Refusal, status: u16, tuner_error: &str, retry_after: Option<&str>) {
         let response = refusal.into_response();
@@ -126,16 +138,7 @@ mod tests {
 
     #[test]
     fn a_refusal_has_a_tuner_error_and_retry_after_if_a_retry_may_help() {
-        let full = FullPool {
-            account: "one".to_owned(),
-            server_group: None,
-            since: Duration::from_secs(90),
-            max_streams: 1,
-            is_discovered: false,
-            n_reserved: 0,
-            is_unknown: false,
-        };
-        check(no_watch(&WatchRefusal::Full(full), false), 503, "805 All Tuners In Use", Some("3"));
+        check(no_watch(&WatchRefusal::Full(full()), false), 503, "805 All Tuners In Use", Some("3"));
         check(no_watch(&WatchRefusal::Seats { limit: 1 }, false), 503, "805 All Tuners In Use", Some("3"));
         check(
             no_watch(&WatchRefusal::Transcoders { limit: 1 }, false),
@@ -155,32 +158,14 @@ mod tests {
 
     #[test]
     fn the_refusal_of_a_full_account_has_its_name_and_duration() {
-        let full = FullPool {
-            account: "one".to_owned(),
-            server_group: None,
-            since: Duration::from_secs(90),
-            max_streams: 1,
-            is_discovered: false,
-            n_reserved: 0,
-            is_unknown: false,
-        };
-        let text = no_watch(&WatchRefusal::Full(full), false).to_string();
+        let text = no_watch(&WatchRefusal::Full(full()), false).to_string();
         assert!(text.contains("\"one\"") && text.contains("90 s"), "{text}");
     }
 
     #[test]
     fn a_refused_file_tells_whether_another_try_may_help() {
-        let full = FullPool {
-            account: "one".to_owned(),
-            server_group: None,
-            since: Duration::from_secs(90),
-            max_streams: 1,
-            is_discovered: false,
-            n_reserved: 0,
-            is_unknown: false,
-        };
         for (reason, status, retry_after) in [
-            (VodRefusal::Full(full), 503, Some("3")),
+            (VodRefusal::Full(full()), 503, Some("3")),
             (VodRefusal::Seats { limit: 1 }, 503, Some("3")),
             (VodRefusal::Stopping, 503, Some("3")),
             (VodRefusal::NoVersions, 503, None),

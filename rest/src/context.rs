@@ -2,11 +2,11 @@
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 
 use actors::{
-    Events, Fetch, GuideRefreshes, Importer, Integrations, LeaseInfo, MetricsSnapshot, Plans, Recorder,
-    SchedulesDirect, SlotsSnapshot, Switchboard, System, TimeShift, Trials, UdpOutputs, Vod, VodImporter,
+    Events, Fetch, GuideRefreshes, Importer, Integrations, LeaseInfo, Plans, Recorder, SchedulesDirect,
+    SlotsSnapshot, Switchboard, System, TimeShift, Trials, UdpOutputs, Vod, VodImporter,
 };
 use config::{Config, DataFolder};
 use domain::account::Account;
@@ -61,8 +61,6 @@ pub struct RestContext {
     pub demo: OnceLock<Demo>,
     pub(crate) channel_rows: ChannelRowCache,
     pub(crate) deleted_rules: DeletedRules,
-    /// Weak, because connections keep this, and must not keep the actors running.
-    system: Weak<System>,
 }
 
 /// Live channels, films and the past.
@@ -263,7 +261,6 @@ impl Contexts {
             demo: OnceLock::new(),
             channel_rows: ChannelRowCache::default(),
             deleted_rules: DeletedRules::default(),
-            system: Arc::downgrade(system),
         });
         let contexts = States::default().with(Arc::clone(&players)).with(Arc::clone(&rest));
         let write_pace = WritePace::default();
@@ -288,24 +285,19 @@ impl RestContext {
         public_url(&self.config, &self.models)
     }
 
-    /// Reads all counters of the system. All are zero once the system has been dropped.
-    pub(crate) fn counts(&self) -> MetricsSnapshot {
-        self.system.upgrade().map(|it| it.counts()).unwrap_or_default()
-    }
-
     /// Returns the provider slots in use.
     pub(crate) fn leases(&self) -> Vec<LeaseInfo> {
-        self.system.upgrade().map(|it| it.leases()).unwrap_or_default()
+        self.nodes.system.upgrade().map(|it| it.leases()).unwrap_or_default()
     }
 
     /// Returns all provider slots and waiting requests at one moment.
     pub(crate) fn slots(&self) -> SlotsSnapshot {
-        self.system.upgrade().map(|it| it.slots()).unwrap_or_default()
+        self.nodes.system.upgrade().map(|it| it.slots()).unwrap_or_default()
     }
 
     /// Returns the limit of an account profile that was discovered since the last change of its account.
     pub(crate) fn discovered_limit(&self, account: &Account, profile: ProfileId) -> Option<u32> {
-        self.system.upgrade()?.discovered_limit(profile, account.updated_at)
+        self.nodes.system.upgrade()?.discovered_limit(profile, account.updated_at)
     }
 }
 

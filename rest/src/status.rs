@@ -73,7 +73,7 @@ async fn metrics(call: Call) -> Result<Content<OpenMetrics>, Refusal> {
     let store = tokio::task::spawn_blocking(move || StoreReading::from_store(&store)).await;
     let store = store.map_err(|_| Refusal::fault("read the size of the store"))?;
     let reading = metrics::Reading {
-        counts: call.rest().counts(),
+        counts: call.rest().nodes.counts(),
         store,
         admission: Arc::clone(&call.rest().operation.admission),
         failed_logins: call.rest().auth.n_failed_logins(),

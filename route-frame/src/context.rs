@@ -1,6 +1,5 @@
 //! What the handling of a request uses before a handler runs, and the contexts of the crates whose handlers run.
 
-use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -38,12 +37,6 @@ pub struct FrameContext {
 }
 
 impl FrameContext {
-    /// Adds the context of a crate with handlers.
-    pub fn with<T: Any + Send + Sync>(mut self, context: T) -> Self {
-        self.contexts = self.contexts.with(context);
-        self
-    }
-
     /// Returns the address under which clients reach the gateway, as [`public_url`] says.
     pub fn public_url(&self) -> Option<String> {
         public_url(&self.config, &self.models)

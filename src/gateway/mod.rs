@@ -198,7 +198,7 @@ impl Gateway {
         let contexts = contexts.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
         let Contexts { frame, rest: context, players } = contexts;
         let pushed = Arc::new(push_context(&context));
-        let frame = Arc::new(frame.with(Arc::clone(&pushed)));
+        let frame = Arc::new(frame);
 
         // With the runtime of the control plane, whose task it is.
         let node_listener = match membership {

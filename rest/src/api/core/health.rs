@@ -151,7 +151,7 @@ impl SeenCounts {
     async fn count(call: &Call, is_admin: bool) -> Self {
         let channels = call.rest().models.channels.load();
         if is_admin {
-            let live = call.rest().counts();
+            let live = call.rest().nodes.counts();
             return Self { channels: channels.len(), live_channels: live.channels, viewers: live.clients };
         }
         let (is_listed, is_visible) = (call.listed(), visible_targets(call));
