@@ -7,7 +7,8 @@ use domain::settings::Settings;
 use crate::support::client::{Ended, Player};
 use crate::support::eventually;
 use crate::support::gateway::{Setup, TestGateway};
-use crate::support::signal::Picture;
+use crate::support::signal::{Mark, Picture};
+use crate::support::ts_check::presentation_times;
 use crate::support::upstream::{Behavior, ClosedPort, Cut, MockResponse, Provider};
 
 const FIRST: &str = "/live/anna/first.ts";
@@ -216,6 +217,53 @@ async fn an_interrupted_stream_is_reopened_before_another_is_tried() {
     });
     assert_eq!((provider.path(SECOND).n_requests(), gateway.n_events("channel_failover")), (0, 0));
     assert_eq!((provider.peak(), gateway.gateway.counts().reconnects), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sound_stays_with_its_picture_over_jumps_of_the_clock_after_a_reconnect() {
+    // Holds T-view.7 for a viewer. Encoders that start again and ad inserters let the clock jump, and each PID passes the
+    // jump at a place of its own. After a reconnect each jump moved the sound by the distance of these places, for ever.
+    let provider = Provider::start();
+    let every = Duration::from_secs(1);
+    let picture = first().bits_per_second(300_000);
+    let pictures =
+        [picture.clone().jumps_by(50, every), picture.starts_at(4_000_000_000).jumps_by(-50, every)];
+    let paths = ["/live/anna/on.ts", "/live/anna/back.ts"];
+    for (path, picture) in paths.iter().zip(&pictures) {
+        provider.path(path).plays(picture.clone());
+    }
+    let list = provider.playlist(&[("on", "On", paths[0]), ("back", "Back", paths[1])]);
+    let gateway = Setup::new().list(&list).engine(fast_settings).start().await;
+    let players = [gateway.watch("On").await, gateway.watch("Back").await];
+    for player in &players {
+        player.sees("first").await;
+    }
+    paths.iter().for_each(|path| drop(provider.path(path).cut(Cut::Reset)));
+    const VIDEO: u16 = 0x100;
+    for (player, picture) in players.iter().zip(&pictures) {
+        player
+            .until("three jumps of the second connection", |r| {
+                let times = presentation_times(&r.bytes);
+                let serial = times.first().map(|it| it.1.serial);
+                let jumped = |it: &&(u16, Mark, i64)| {
+                    it.0 == VIDEO && Some(it.1.serial) != serial && it.1.frame.is_multiple_of(25)
+                };
+                times.iter().filter(jumped).count() >= 3
+            })
+            .await;
+        let times = player.received(|r| presentation_times(&r.bytes));
+        let mut n_compared = 0;
+        for (_, mark, shown) in times.iter().filter(|it| it.0 == VIDEO) {
+            let is_its_sound = |it: &&(u16, Mark, i64)| {
+                it.0 != VIDEO && (it.1.serial, it.1.frame) == (mark.serial, mark.frame)
+            };
+            let Some((_, _, heard)) = times.iter().find(is_its_sound) else { continue };
+            let offset = (heard - shown).rem_euclid(1 << 33) as u64;
+            assert_eq!(offset, picture.sound_offset(mark.frame.into()), "frame {}", mark.frame);
+            n_compared += 1;
+        }
+        assert!(n_compared > 50, "{n_compared} frames with sound");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -8,7 +8,8 @@
 //! frames.
 //!
 //! `pace.rs` relates programme time to wall time: the newest packet of a source belongs at the programme time that was
-//! due when the previous source was lost, plus the time until its arrival.
+//! due when the previous source was lost, plus the time until its arrival. `programme.rs` keeps the streams of a source
+//! together when its clock jumps.
 //!
 //! ```text
 //!             first packet             start point found
@@ -25,6 +26,7 @@ mod leading;
 mod output;
 mod pace;
 mod pids;
+mod programme;
 mod settings;
 #[cfg(test)]
 mod tests;
