@@ -96,8 +96,12 @@ impl Cutter {
         let has_hole = time > open.newest + STEP_MAX;
         let elapsed = time.saturating_sub(open.start);
         let is_break = is_back || is_change && is_point || has_hole && elapsed > self.limit();
+        if is_back || has_hole {
+            // The next random-access point is not at a distance that the encoder chose.
+            self.last_point = None;
+        }
         if is_point {
-            self.count_point(time, is_back || has_hole);
+            self.count_point(time);
         }
         if is_break {
             let is_too_long = is_back || elapsed > self.limit() || has_hole;
@@ -142,8 +146,8 @@ impl Cutter {
         Decision::Start
     }
 
-    fn count_point(&mut self, time: u64, is_jump: bool) {
-        let step = self.last_point.replace(time).and_then(|it| time.checked_sub(it)).filter(|_| !is_jump);
+    fn count_point(&mut self, time: u64) {
+        let step = self.last_point.replace(time).and_then(|it| time.checked_sub(it));
         if let Some(step) = step {
             self.distance = step.min(self.longest).max(self.distance - self.distance / 8);
         }
@@ -246,6 +250,33 @@ mod tests {
         assert_eq!(segments(around(11_500, 20_000)).0, ["2000", "2000", "4000", "3500", "4000", "4000"]);
         assert_eq!(segments(around(90_000, 98_000)).0, ["2000", "2000", "4000", "2000!", "4000"]);
         assert_eq!(segments(around(3000, 9000)).0, ["2000", "2000", "4000", "2000!", "4000"]);
+    }
+
+    /// Seen: one-second segments for about eight key frames after a jump, because the distance to the key frame after it
+    /// counted as one of the encoder.
+    #[test]
+    fn a_jump_between_random_access_points_does_not_shorten_segments() {
+        const HOURS: i64 = 26 * 3_600_000 - ((1 << 33) / MS as i64);
+        let jumps = [50_000, -50_000, HOURS, -HOURS, 11_000, -1500];
+        for ((group, jump), at) in [1000_u64, 2000, 5000]
+            .into_iter()
+            .flat_map(|group| jumps.map(|jump| (group, jump)))
+            .flat_map(|it| (0..25).map(move |n| (it, 30_000 + it.0 * n / 25 / 40 * 40)))
+        {
+            let from = 10_000_000;
+            let pictures = regular(from, from + 90_000, group).map(|(ms, kind)| {
+                (if ms < from + at { ms } else { ms.checked_add_signed(jump).unwrap() }, kind)
+            });
+            let (all, target) = segments(pictures);
+            let case = format!("group of {group} ms, jump of {jump} ms at {at}: {all:?}");
+            assert_eq!(target, segments(regular(from, from + 90_000, group)).1, "{case}");
+            let breaks: Vec<usize> = (0..all.len()).filter(|it| all[*it].ends_with('!')).collect();
+            assert_eq!(breaks.len(), 1, "{case}");
+            // The first one after the break may end early, so that the next one begins with a key frame.
+            let after = &all[breaks[0] + 2..];
+            assert!(after.len() > 8 && after.iter().all(|it| *it == after[0]), "{case}");
+            assert_eq!(after[0].parse::<u64>().unwrap(), group.max(4000), "{case}");
+        }
     }
 
     #[test]
