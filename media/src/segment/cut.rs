@@ -1,10 +1,11 @@
 //! Decides where segments begin and end. Pure: times are arguments, in ticks of 90 kHz, unwrapped.
 //!
 //! A segment ends at the random-access point that is nearest to the wanted length. The first segments of a window end
-//! earlier, so that playing begins soon. When the first segment is complete, the target duration is fixed: the longest of
-//! the wanted length, that segment, and the longest distance of random-access points so far. From then on no segment is
-//! longer: if no random-access point comes in time, the segment is cut at any picture. A player that is already playing
-//! does not notice; one that begins with such a segment waits for the next random-access point.
+//! earlier, so that playing begins soon; the first one is complete within [`FIRST_READY_MAX`] of the first picture,
+//! whatever the distance of random-access points. When the first segment is complete, the target duration is fixed: the
+//! longest of the wanted length, that segment, and the longest distance of random-access points so far. From then on no
+//! segment is longer: if no random-access point comes in time, the segment is cut at any picture. A player that is already
+//! playing does not notice; one that begins with such a segment waits for the next random-access point.
 //!
 //! A hole in the time stamps, as a failover leaves one, belongs to the segment before it if that segment does not become
 //! too long. Otherwise, and if time stamps go back, the segment ends with its last picture, and a discontinuity follows.
@@ -20,6 +21,11 @@ const STEP_MAX: u64 = STAMP_HZ;
 const SHORTEST: u64 = STAMP_HZ / 2;
 /// The first segments of a window end at the first random-access point after this time.
 const FIRST: u64 = STAMP_HZ;
+/// The first segment begins with any picture if no random-access point came for this long.
+const POINT_WAIT_MAX: u64 = 11 * STAMP_HZ;
+/// The first segment is complete this long after the first picture, so that a player gets its playlist within
+/// `proxy.start_timeout` of 15 s: a channel needs a second for its start, and a segment up to one for its sound.
+const FIRST_READY_MAX: u64 = 12 * STAMP_HZ;
 /// Number of segments that are made short at the start.
 const N_FIRST: u32 = 2;
 /// A segment may exceed the target duration by less than half a second, because its length is rounded.
@@ -52,8 +58,10 @@ pub(super) struct Cutter {
     /// The longest recent distance of random-access points.
     distance: u64,
     last_point: Option<u64>,
-    /// When pictures began that are left out because no random-access point came.
-    waiting_since: Option<u64>,
+    /// The newest picture that was left out because no random-access point came before it.
+    last_left_out: Option<u64>,
+    /// How long pictures were left out before the first segment.
+    waited: u64,
     n_started: u32,
 }
 
@@ -78,7 +86,8 @@ impl Cutter {
             open: None,
             distance: 0,
             last_point: None,
-            waiting_since: None,
+            last_left_out: None,
+            waited: 0,
             n_started: 0,
         }
     }
@@ -133,9 +142,11 @@ impl Cutter {
     }
 
     fn first(&mut self, time: u64, is_point: bool) -> Decision {
-        let since = *self.waiting_since.get_or_insert(time);
+        // No time has passed in a jump of the clock.
+        let step = self.last_left_out.replace(time).and_then(|it| time.checked_sub(it));
+        self.waited += step.filter(|it| *it <= POINT_WAIT_MAX).unwrap_or(0);
         // A stream whose random-access points are not recognised is cut by time alone.
-        if !is_point && time.abs_diff(since) < self.longest {
+        if !is_point && self.waited < POINT_WAIT_MAX {
             return Decision::Continue;
         }
         if is_point {
@@ -163,7 +174,8 @@ impl Cutter {
 
     /// Returns the longest allowed segment.
     fn limit(&self) -> u64 {
-        self.target_duration.map_or(self.longest, |it| it * STAMP_HZ + ROUNDING)
+        let first = || self.longest.min(FIRST_READY_MAX.saturating_sub(self.waited)).max(FIRST);
+        self.target_duration.map_or_else(first, |it| it * STAMP_HZ + ROUNDING)
     }
 
     /// Returns the length up to the end of the last picture.
@@ -181,7 +193,8 @@ impl Cutter {
     }
 
     fn fix_target_duration(&mut self, length: u64) {
-        let longest = self.target.max(self.distance).max(length);
+        // Random-access points are at least as far apart as the wait for the first one was long.
+        let longest = self.target.max(self.distance).max(length).max(self.waited.min(self.longest));
         self.target_duration.get_or_insert(longest.div_ceil(STAMP_HZ).max(1));
     }
 }
@@ -287,7 +300,43 @@ mod tests {
 
     #[test]
     fn a_stream_without_recognised_random_access_points_is_cut_by_time() {
-        let (all, _) = segments((0..1500).map(|it| (it * 40, '-')));
-        assert_eq!(all[..2], ["10000", "10400"]);
+        let (all, target) = segments((0..1500).map(|it| (it * 40, '-')));
+        assert_eq!(all[..3], ["1000", "10400", "10400"]);
+        assert_eq!(target, Some(10));
+    }
+
+    #[test]
+    fn the_first_segment_is_complete_in_time_whatever_the_distance_of_key_frames() {
+        for (group, offset) in
+            (4..=20).flat_map(|group| (0..group).map(move |offset| (group * 1000, offset * 1000)))
+        {
+            let case = format!("groups of {group} ms, joined at {offset} ms");
+            let pictures: Vec<_> = regular(0, 120_000, group).filter(|it| it.0 >= offset).collect();
+            let mut cutter = Cutter::new(&SegmentSettings::default());
+            let mut is_cut = |(ms, kind): &(u64, char)| {
+                matches!(cutter.picture(ms * MS, *kind == 'K', false, false), Decision::Cut { .. })
+            };
+            let ready = pictures.iter().find_map(|it| is_cut(it).then_some(it.0)).unwrap() - offset;
+            assert!(ready <= 12_000, "{case}: {ready} ms");
+            let (all, target) = segments(pictures);
+            let limit = target.unwrap() * 1000 + 400;
+            assert!((4..=10).contains(&target.unwrap()), "{case}: {target:?}");
+            assert!(all.iter().all(|it| it.parse::<u64>().unwrap() <= limit), "{case}: {all:?}");
+            // With groups that fit, all segments are whole groups from then on.
+            if target.unwrap() * 1000 >= group {
+                let whole = all[1..].iter().filter(|it| it.parse::<u64>().unwrap().is_multiple_of(group));
+                assert_eq!(whole.count(), all.len() - 1, "{case}: {all:?}");
+            }
+        }
+    }
+
+    /// Seen: 503 after 15 s, because 9 s passed until the first key frame and 10 s until the first cut.
+    #[test]
+    fn a_group_of_twelve_seconds_begins_in_time() {
+        let joined = |offset: u64| segments(regular(0, 60_000, 12_000).filter(move |it| it.0 >= offset));
+        assert_eq!(joined(0).0[..2], ["10000", "2000"]);
+        assert_eq!(joined(3000).0[..4], ["3000", "9000", "9400", "2600"]);
+        assert_eq!(joined(3000).1, Some(9));
+        assert_eq!(joined(9000).0[..2], ["9000", "3000"]);
     }
 }
