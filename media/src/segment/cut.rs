@@ -9,14 +9,20 @@
 //!
 //! A hole in the time stamps, as a failover leaves one, belongs to the segment before it if that segment does not become
 //! too long. Otherwise, and if time stamps go back, the segment ends with its last picture, and a discontinuity follows.
+//! What a hole is follows from the usual distance of pictures: slides can be seconds apart.
 
+use std::mem::take;
 use std::time::Duration;
 
 use super::settings::SegmentSettings;
 use crate::ts::clock::STAMP_HZ;
 
-/// A longer step between two pictures is a hole, and a longer step backwards than that of reordered pictures is a break.
+/// Only a longer step between two pictures can be a hole, whatever their usual distance; a longer one back is a break.
 const STEP_MAX: u64 = STAMP_HZ;
+/// The longest step to the second picture of a stream, whose usual distance of pictures is not known yet.
+const FIRST_STEP_MAX: u64 = 12 * STAMP_HZ;
+/// The longest segment before the target duration is fixed. Only pictures that are far apart make one that long.
+const FIRST_LENGTH_MAX: u64 = 30 * STAMP_HZ;
 /// Shorter segments are only made where the stream changes.
 const SHORTEST: u64 = STAMP_HZ / 2;
 /// The first segments of a window end at the first random-access point after this time.
@@ -30,6 +36,8 @@ const FIRST_READY_MAX: u64 = 12 * STAMP_HZ;
 const N_FIRST: u32 = 2;
 /// A segment may exceed the target duration by less than half a second, because its length is rounded.
 const ROUNDING: u64 = STAMP_HZ * 4 / 10;
+/// An irregular step of pictures may exceed the limit by a little more.
+const ROUNDING_MAX: u64 = STAMP_HZ / 2 - 1;
 
 /// The action before a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +71,67 @@ pub(super) struct Cutter {
     /// How long pictures were left out before the first segment.
     waited: u64,
     n_started: u32,
+    steps: PictureSteps,
+}
+
+/// The times of a picture.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PictureTimes {
+    /// Presentation time.
+    pub(super) shown: u64,
+    /// Decoding time. Its steps tell holes and jumps apart from reordered pictures.
+    pub(super) decoded: u64,
+}
+
+/// The steps from picture to picture, by decoding time.
+#[derive(Debug, Default)]
+struct PictureSteps {
+    newest: Option<u64>,
+    /// The usual distance of two pictures, once there were two.
+    usual: Option<u64>,
+    last_hole: Option<u64>,
+    /// The sum and the number of the steps since a segment ended, without holes and jumps.
+    sum: i64,
+    n_summed: u32,
+}
+
+/// The step before a picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Usual,
+    Hole,
+    Back,
+}
+
+impl PictureSteps {
+    /// Takes the next picture.
+    fn step(&mut self, decoded: u64) -> Step {
+        let Some(newest) = self.newest.replace(decoded) else { return Step::Usual };
+        if decoded + STEP_MAX < newest {
+            return Step::Back;
+        }
+        if let Some(step) = decoded.checked_sub(newest).filter(|it| *it > 0) {
+            if step > self.longest() {
+                // Two in a row are the new distance of pictures, as where a programme becomes a slide show.
+                let is_alike = |it: u64| step <= 2 * it && it <= 2 * step;
+                if !self.last_hole.replace(step).is_some_and(is_alike) {
+                    return Step::Hole;
+                }
+                self.usual = None;
+            }
+            self.last_hole = None;
+            self.usual = Some(self.usual.map_or(step, |it| it - it / 8 + step / 8));
+        }
+        // Without decoding times, reordered pictures go back.
+        self.sum += decoded as i64 - newest as i64;
+        self.n_summed += 1;
+        Step::Usual
+    }
+
+    /// Returns the step above which something is missing.
+    fn longest(&self) -> u64 {
+        self.usual.map_or(FIRST_STEP_MAX, |it| (3 * it).max(STEP_MAX))
+    }
 }
 
 /// The segment that is being made.
@@ -89,6 +158,7 @@ impl Cutter {
             last_left_out: None,
             waited: 0,
             n_started: 0,
+            steps: PictureSteps::default(),
         }
     }
 
@@ -97,15 +167,35 @@ impl Cutter {
         self.target_duration
     }
 
-    /// Decides what happens before a picture with this presentation time (an audio frame, without video). `is_change` is
-    /// true if codecs or parameters change with it, and `is_full` if the segment may take no more bytes.
-    pub(super) fn picture(&mut self, time: u64, is_point: bool, is_change: bool, is_full: bool) -> Decision {
+    /// Returns whether something is missing in this step from one picture to the next.
+    pub(super) fn is_hole(&self, step: u64) -> bool {
+        step > self.steps.longest()
+    }
+
+    /// Returns the pictures per second since the last call, without those that are missing in holes.
+    pub(super) fn take_rate(&mut self) -> Option<f64> {
+        let (sum, n_summed) = (take(&mut self.steps.sum), take(&mut self.steps.n_summed));
+        (sum > 0).then(|| f64::from(n_summed) * STAMP_HZ as f64 / sum as f64)
+    }
+
+    /// Decides what happens before a picture with these times (an audio frame, without video). `is_change` is true if
+    /// codecs or parameters change with it, and `is_full` if the segment may take no more bytes.
+    pub(super) fn picture(
+        &mut self,
+        at: PictureTimes,
+        is_point: bool,
+        is_change: bool,
+        is_full: bool,
+    ) -> Decision {
+        let step = self.steps.step(at.decoded);
+        let time = at.shown;
         let Some(open) = self.open else { return self.first(time, is_point) };
-        let is_back = time + STEP_MAX < open.newest;
-        let has_hole = time > open.newest + STEP_MAX;
+        let is_back = step == Step::Back;
         let elapsed = time.saturating_sub(open.start);
-        let is_break = is_back || is_change && is_point || has_hole && elapsed > self.limit();
-        if is_back || has_hole {
+        let is_too_long = elapsed > self.length_max();
+        let is_break =
+            is_back || is_change && is_point || step == Step::Hole && elapsed > self.limit() || is_too_long;
+        if step != Step::Usual {
             // The next random-access point is not at a distance that the encoder chose.
             self.last_point = None;
         }
@@ -113,12 +203,14 @@ impl Cutter {
             self.count_point(time);
         }
         if is_break {
-            let is_too_long = is_back || elapsed > self.limit() || has_hole;
-            let length = if is_too_long { self.own_length(open) } else { elapsed };
+            let is_own = is_too_long || step != Step::Usual;
+            let length = if is_own { self.own_length(open) } else { elapsed };
             return self.cut(time, length, true);
         }
-        if is_full || elapsed >= self.limit() || is_point && self.is_good_end(elapsed) {
-            return self.cut(time, elapsed.min(self.limit()), false);
+        // The next picture would make it longer than it may be.
+        let is_last = elapsed >= self.limit() || elapsed + self.steps.usual.unwrap_or(0) > self.limit();
+        if is_full || is_last && elapsed > 0 || is_point && self.is_good_end(elapsed) {
+            return self.cut(time, elapsed, false);
         }
         let (oldest, newest) = (open.oldest.min(time), open.newest.max(time));
         self.open = Some(Open { oldest, newest, n_pictures: open.n_pictures + 1, ..open });
@@ -133,12 +225,14 @@ impl Cutter {
         Some(length)
     }
 
-    /// Moves the beginning of the segment that is being made to this time, because all times change with it.
-    pub(super) fn rebase(&mut self, time: u64) {
+    /// Moves the beginning of the segment that is being made to these times, because all times change with it.
+    pub(super) fn rebase(&mut self, at: PictureTimes) {
+        let time = at.shown;
         if let Some(open) = &mut self.open {
             (open.start, open.oldest, open.newest) = (time, time, time);
         }
         self.last_point = self.last_point.map(|_| time);
+        self.steps.newest = Some(at.decoded);
     }
 
     fn first(&mut self, time: u64, is_point: bool) -> Decision {
@@ -178,11 +272,17 @@ impl Cutter {
         self.target_duration.map_or_else(first, |it| it * STAMP_HZ + ROUNDING)
     }
 
+    /// Returns the longest length that a segment can have in the playlist.
+    fn length_max(&self) -> u64 {
+        self.target_duration.map_or(FIRST_LENGTH_MAX, |it| it * STAMP_HZ + ROUNDING_MAX)
+    }
+
     /// Returns the length up to the end of the last picture.
     fn own_length(&self, open: Open) -> u64 {
         let shown = open.newest - open.oldest;
-        let picture = if open.n_pictures > 1 { shown / (open.n_pictures - 1) } else { STAMP_HZ / 25 };
-        (shown + picture.min(STEP_MAX)).clamp(1, self.limit())
+        let usual = self.steps.usual.unwrap_or(STAMP_HZ / 25);
+        let picture = if open.n_pictures > 1 { shown / (open.n_pictures - 1) } else { usual };
+        (shown + picture.min(STEP_MAX)).clamp(1, self.length_max())
     }
 
     fn cut(&mut self, time: u64, length: u64, is_break: bool) -> Decision {
@@ -205,13 +305,17 @@ mod tests {
 
     const MS: u64 = STAMP_HZ / 1000;
 
+    fn at(ms: u64) -> PictureTimes {
+        PictureTimes { shown: ms * MS, decoded: ms * MS }
+    }
+
     /// Passes pictures with these times in milliseconds, `K` for a random-access point, `C` for one with a change, and
     /// returns the segments as `length`, with `!` for a break before the next one.
     fn segments(pictures: impl IntoIterator<Item = (u64, char)>) -> (Vec<String>, Option<u64>) {
         let mut cutter = Cutter::new(&SegmentSettings::default());
         let mut all = Vec::new();
         for (ms, kind) in pictures {
-            match cutter.picture(ms * MS, kind != '-', kind == 'C', false) {
+            match cutter.picture(at(ms), kind != '-', kind == 'C', false) {
                 Decision::Cut { length, is_break } => {
                     all.push(format!("{}{}", length / MS, if is_break { "!" } else { "" }));
                 }
@@ -293,6 +397,72 @@ mod tests {
     }
 
     #[test]
+    fn segments_of_slides_have_their_true_lengths() {
+        let check = |distance: u64, is_point: bool, expected: &[&str], target_duration: u64| {
+            let kind = |n: u64| if is_point || n == 0 { 'K' } else { '-' };
+            let (all, target) = segments((0..60).map(|it| (5000 + it * distance, kind(it))));
+            assert_eq!(all[..expected.len()], *expected, "pictures every {distance} ms: {all:?}");
+            assert_eq!(target, Some(target_duration), "pictures every {distance} ms");
+        };
+        check(500, true, &["1000", "1000", "4000", "4000"], 4);
+        check(1000, true, &["1000", "1000", "4000", "4000"], 4);
+        check(1500, true, &["1500", "1500", "3000"], 4);
+        check(2000, true, &["2000", "2000", "4000", "4000"], 4);
+        check(3000, true, &["3000", "3000", "3000", "3000"], 4);
+        check(5000, true, &["5000", "5000", "5000", "5000"], 5);
+        check(7500, true, &["7500", "7500", "7500"], 8);
+        check(12_000, true, &["12000", "12000", "12000"], 12);
+        check(3000, false, &["9000", "9000", "9000"], 9);
+        check(5000, false, &["10000", "10000", "10000"], 10);
+    }
+
+    #[test]
+    fn slides_of_any_distance_are_cut_without_a_break() {
+        for distance in (500..=12_000).step_by(100) {
+            let (all, target) = segments((0..60).map(|it| (5000 + it * distance, 'K')));
+            let limit = target.unwrap() * 1000 + 499;
+            let is_true =
+                |it: &String| it.parse::<u64>().is_ok_and(|it| it <= limit && it.is_multiple_of(distance));
+            assert!(all.len() > 5 && all.iter().all(is_true), "pictures every {distance} ms: {all:?}");
+        }
+    }
+
+    #[test]
+    fn a_channel_that_becomes_a_slide_show_declares_one_break() {
+        let slides = (0..20).map(|it| (13_000 + it * 3000, 'K'));
+        let (all, _) = segments(regular(0, 10_000, 2000).chain(slides));
+        assert_eq!(all[..6], ["2000", "2000", "4000", "2000!", "3000", "3000"], "{all:?}");
+        assert_eq!(all.iter().filter(|it| it.ends_with('!')).count(), 1, "{all:?}");
+        // And back.
+        let slides = (0..10).map(|it| (1000 + it * 3000, 'K'));
+        let (all, _) = segments(slides.chain(regular(31_000, 60_000, 2000)));
+        assert!(all.iter().all(|it| ["3000", "4000", "2000"].contains(&&**it)), "{all:?}");
+    }
+
+    #[test]
+    fn reordered_slides_belong_to_one_time_line() {
+        // Decoding order: each third picture comes before the two that are shown before it.
+        let shown = |n: u64| if n == 0 { 0 } else { [3, 1, 2][(n as usize - 1) % 3] + (n - 1) / 3 * 3 };
+        let mut cutter = Cutter::new(&SegmentSettings::default());
+        for n in 0..60 {
+            let times =
+                PictureTimes { shown: (10_000 + shown(n) * 2000) * MS, decoded: (6000 + n * 2000) * MS };
+            let decision = cutter.picture(times, n == 0, false, false);
+            assert!(!matches!(decision, Decision::Cut { is_break: true, .. }), "picture {n}: {decision:?}");
+        }
+    }
+
+    #[test]
+    fn the_rate_of_pictures_leaves_out_what_is_missing() {
+        let mut cutter = Cutter::new(&SegmentSettings::default());
+        for (ms, kind) in regular(0, 3000, 2000).chain(regular(4000, 8000, 2000)) {
+            cutter.picture(at(ms), kind == 'K', false, false);
+        }
+        assert_eq!(cutter.take_rate(), Some(25.0));
+        assert_eq!(cutter.take_rate(), None);
+    }
+
+    #[test]
     fn a_change_starts_a_segment_at_once() {
         let changed = regular(0, 8240, 2000).chain([(8240, 'C')]).chain(regular(8280, 14_000, 2000));
         assert_eq!(segments(changed).0[..4], ["2000", "2000", "4000", "240!"]);
@@ -314,7 +484,7 @@ mod tests {
             let pictures: Vec<_> = regular(0, 120_000, group).filter(|it| it.0 >= offset).collect();
             let mut cutter = Cutter::new(&SegmentSettings::default());
             let mut is_cut = |(ms, kind): &(u64, char)| {
-                matches!(cutter.picture(ms * MS, *kind == 'K', false, false), Decision::Cut { .. })
+                matches!(cutter.picture(at(*ms), *kind == 'K', false, false), Decision::Cut { .. })
             };
             let ready = pictures.iter().find_map(|it| is_cut(it).then_some(it.0)).unwrap() - offset;
             assert!(ready <= 12_000, "{case}: {ready} ms");

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::boxes::{Sample, VIDEO_SCALE, fragment, init_segment};
 use super::codec::audio::{AudioConfig, AudioFormat, FrameSearch};
 use super::codec::video::{Picture, VideoConfig, VideoFormat, VideoReader};
-use super::cut::{Cutter, Decision};
+use super::cut::{Cutter, Decision, PictureTimes};
 use super::demux::{Pes, PesCollector};
 use super::description::{LeftOutTrack, SegmentTrack};
 use super::window::{Completed, SegmentWindow, StreamFacts, WindowPart};
@@ -32,7 +32,7 @@ const FIRST_TIME: u64 = STAMP_MODULUS / STAMP_HZ * STAMP_HZ;
 const FRAGMENTS_FROM: u64 = FIRST_TIME - 10 * STAMP_HZ;
 /// A part waits for its sound until pictures are this much further.
 const SOUND_DELAY_MAX: u64 = STAMP_HZ;
-/// A longer step between two samples is a hole.
+/// A longer step backwards is a break. The newest picture lasts at most this long until the next one is known.
 const STEP_MAX: u64 = STAMP_HZ;
 /// The duration of a picture before another one is known.
 const PICTURE: u64 = STAMP_HZ / 25;
@@ -89,7 +89,6 @@ pub(super) struct FragmentSegmenter {
 /// The parts of the segment that is being made.
 #[derive(Debug, Default)]
 struct Made {
-    n_pictures: u64,
     n_parts: u64,
     n_bytes: usize,
     length: u64,
@@ -161,6 +160,7 @@ struct Boundary {
 struct SegmentEnd {
     length: u64,
     target_duration: u64,
+    frame_rate: Option<f64>,
     next: Option<SegmentStart>,
 }
 
@@ -183,6 +183,12 @@ struct Arrival {
     decode: u64,
     is_point: bool,
     arrived: Instant,
+}
+
+impl Arrival {
+    fn times(&self) -> PictureTimes {
+        PictureTimes { shown: self.time, decoded: self.decode }
+    }
 }
 
 impl FragmentSegmenter {
@@ -251,8 +257,7 @@ impl FragmentSegmenter {
         let Some(length) = self.cutter.finish() else { return };
         let newest = self.pictures.back().map(|it| it.sample.time + u64::from(it.sample.duration));
         let decode = newest.or(self.frames.back().map(|it| it.end)).unwrap_or(0);
-        let end =
-            SegmentEnd { length, target_duration: self.cutter.target_duration().unwrap_or(1), next: None };
+        let end = self.segment_end(length, None);
         self.push_boundary(decode, u64::MAX, Instant::now(), Some(end));
         self.resolve(true);
     }
@@ -350,21 +355,28 @@ impl FragmentSegmenter {
 
     fn picture(&mut self, picture: Picture, config: VideoConfig, mut at: Arrival) {
         if let Some(last) = self.pictures.back_mut() {
-            let step = at.decode.checked_sub(last.sample.time).filter(|it| (1..=STEP_MAX).contains(it));
+            let step = at.decode.checked_sub(last.sample.time).filter(|it| *it > 0);
             if at.decode <= last.sample.time && at.decode + STEP_MAX > last.sample.time {
                 // Two pictures with one time: the later one is decoded a tick later.
                 at.decode = last.sample.time + 1;
             }
-            if let Some(step) = step {
-                self.last_duration = step;
+            if let Some(step) = step.filter(|it| !self.cutter.is_hole(*it)) {
+                self.last_duration = step.min(STEP_MAX);
             }
             last.sample.duration = self.last_duration as u32;
         }
         let is_other = self.segment_video.as_ref().is_none_or(|it| !it.is_same(&config));
         let is_change = self.is_started && (self.has_other_tracks || is_other || self.has_other_sound());
-        self.decide(&mut at, is_change, Some(config));
+        let is_break = self.decide(&mut at, is_change, Some(config));
         if !self.is_started {
             return;
+        }
+        // A picture is shown until the next one, except where the time line breaks.
+        if let Some(last) = self.pictures.back_mut()
+            && let Some(step) = at.decode.checked_sub(last.sample.time).filter(|it| *it > 0)
+            && (!is_break || step <= STEP_MAX)
+        {
+            last.sample.duration = u32::try_from(step).unwrap_or(u32::MAX);
         }
         if at.is_point {
             self.reorder = at.time.saturating_sub(at.decode).min(STEP_MAX);
@@ -386,12 +398,12 @@ impl FragmentSegmenter {
         self.starting.is_none() && newest.is_some_and(|it| planned != Some(it))
     }
 
-    /// Decides whether a segment or a part ends before a picture or a frame.
-    fn decide(&mut self, at: &mut Arrival, is_change: bool, video: Option<VideoConfig>) {
+    /// Decides whether a segment or a part ends before a picture or a frame, and returns whether the time line breaks.
+    fn decide(&mut self, at: &mut Arrival, is_change: bool, video: Option<VideoConfig>) -> bool {
         let n_bytes = self.made.n_bytes + self.queued_bytes;
         let is_full = n_bytes >= self.window.settings().bytes / 4;
         let is_back = self.newest_decode().is_some_and(|it| at.decode + STEP_MAX < it);
-        let (length, is_break) = match self.cutter.picture(at.time, at.is_point, is_change, is_full) {
+        let (length, is_break) = match self.cutter.picture(at.times(), at.is_point, is_change, is_full) {
             Decision::Continue => {
                 if let Some(start) = self.part_start.filter(|_| self.is_started) {
                     let end = at.decode.saturating_sub(start) + self.last_duration;
@@ -399,7 +411,7 @@ impl FragmentSegmenter {
                         self.push_boundary(at.decode, at.decode + self.reorder, at.arrived, None);
                     }
                 }
-                return;
+                return false;
             }
             Decision::Start => (None, false),
             Decision::Cut { length, is_break } => (Some(length), is_break),
@@ -418,15 +430,21 @@ impl FragmentSegmenter {
         }
         let Some(length) = length else {
             (self.starting, self.is_started, self.sound_from) = (Some(start), true, at.time);
-            return;
+            return false;
         };
-        let target_duration = self.cutter.target_duration().unwrap_or(1);
-        let end = SegmentEnd { length, target_duration, next: Some(start) };
+        let end = self.segment_end(length, Some(start));
         if is_break && is_back {
             self.restart_time(at, end);
         } else {
             self.push_boundary(at.decode, at.time, at.arrived, Some(end));
         }
+        is_break
+    }
+
+    fn segment_end(&mut self, length: u64, next: Option<SegmentStart>) -> SegmentEnd {
+        let target_duration = self.cutter.target_duration().unwrap_or(1);
+        let frame_rate = self.cutter.take_rate().filter(|_| self.video.is_some());
+        SegmentEnd { length, target_duration, frame_rate, next }
     }
 
     /// Drops sound with other parameters than the newest from a time on: the last sound of a source can be later than the
@@ -452,7 +470,7 @@ impl FragmentSegmenter {
         let reorder = at.time.saturating_sub(at.decode).min(STEP_MAX);
         let time = wanted + reorder;
         self.clock.rebase(at.time, time);
-        self.cutter.rebase(time);
+        self.cutter.rebase(PictureTimes { shown: time, decoded: wanted });
         (at.time, at.decode, self.sound_from) = (time, wanted, time);
         if let Some(audio) = &mut self.audio {
             (audio.next, audio.mark) = (None, None);
@@ -469,7 +487,8 @@ impl FragmentSegmenter {
         let start = self.part_start.take().unwrap_or(decode);
         let newest = self.newest_decode().unwrap_or(decode);
         // A hole after the last picture belongs to the segment, and to none of its parts.
-        let stop = if decode > newest + STEP_MAX { newest } else { decode };
+        let has_hole = decode > newest && self.cutter.is_hole(decode - newest + self.last_duration);
+        let stop = if has_hole { newest } else { decode };
         self.boundaries.push_back(Boundary {
             n_pictures: std::mem::take(&mut self.n_after_boundary),
             sound_until,
@@ -525,7 +544,6 @@ impl FragmentSegmenter {
             let bytes = fragment(self.n_fragments, is_first, &pictures, &frames);
             let is_independent = pictures.is_empty() || pictures.iter().any(|it| it.is_sync);
             self.made.n_parts += 1;
-            self.made.n_pictures += pictures.len() as u64;
             self.made.n_bytes += bytes.len();
             self.made.length += length;
             self.made.longest_part = self.made.longest_part.max(length);
@@ -574,14 +592,13 @@ impl FragmentSegmenter {
             let longest = if made.n_parts > 1 { made.longest_part } else { made.longest_part.max(wanted) };
             self.part_target = (longest.div_ceil(MILLI) * MILLI, true);
         }
-        let has_rate = made.n_pictures > 4;
         self.window.complete(Completed {
             length: end.length,
             body: None,
             arrived,
             target_duration: end.target_duration,
             part_target: Duration::from_millis(self.part_target.0 / MILLI),
-            frame_rate: has_rate.then(|| made.n_pictures as f64 * STAMP_HZ as f64 / end.length as f64),
+            frame_rate: end.frame_rate,
         });
         self.starting = end.next;
     }

@@ -275,6 +275,76 @@ fn time_stamps_that_go_back_are_a_discontinuity() {
     }
 }
 
+/// Returns the durations of the samples of a track in some fragments.
+fn sample_durations(bytes: &[u8], track: u32) -> Vec<u64> {
+    let long = |bytes: &[u8], at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
+    let mut durations = Vec::new();
+    for (_, moof) in boxes(bytes).into_iter().filter(|it| it.0 == *b"moof") {
+        for (_, traf) in boxes(moof).into_iter().filter(|it| it.0 == *b"traf") {
+            let inner = boxes(traf);
+            let content = |name: &[u8; 4]| inner.iter().find(|it| it.0 == *name).unwrap().1;
+            if long(content(b"tfhd"), 4) == track {
+                let run = content(b"trun");
+                let per_sample = (run.len() - 12) / long(run, 4) as usize;
+                durations.extend(run[12..].chunks(per_sample).map(|it| u64::from(long(it, 0))));
+            }
+        }
+    }
+    durations
+}
+
+#[test]
+fn a_sample_lasts_until_the_next_one() {
+    for seconds in [1, 2, 3, 5, 7, 12] {
+        let mut viewing = Viewing::new(SegmentContainer::Fmp4);
+        let slides = TsSource {
+            frame_rate: 1,
+            frame_seconds: seconds,
+            gop: 1,
+            bitrate: 20_000,
+            ..TsSource::new("slides")
+        };
+        let seconds = u64::from(seconds);
+        // The made-up parameter set has fields, and later pictures happen to be second ones.
+        viewing.play(&slides, 0, 12 * seconds);
+        assert_eq!(viewing.n_discontinuities(), 0, "every {seconds} s");
+        let segments = viewing.plain.segments().clone();
+        assert!(segments.len() > 3, "every {seconds} s: {segments:?}");
+        let newest = viewing.window.description().newest_sequence.unwrap();
+        for (number, listed) in segments.range(newest - 3..) {
+            let bytes = viewing.window.segment(*number).unwrap().to_bytes();
+            let samples = sample_durations(&bytes, 1);
+            assert!(samples.iter().all(|it| *it == seconds * 90_000), "every {seconds} s: {samples:?}");
+            assert_eq!(
+                samples.len() as u64 * seconds,
+                listed.duration as u64,
+                "every {seconds} s: {listed:?}"
+            );
+        }
+        let rate = viewing.window.description().frame_rate.unwrap();
+        assert!((rate * seconds as f64 - 1.0).abs() < 0.001, "every {seconds} s: {rate}");
+    }
+}
+
+#[test]
+fn slides_make_segments_of_their_length_in_transport_streams() {
+    for seconds in [1, 2, 3, 5, 7, 12] {
+        let mut viewing = Viewing::new(SegmentContainer::Ts);
+        let slides = TsSource {
+            frame_rate: 1,
+            frame_seconds: seconds,
+            gop: 1,
+            bitrate: 20_000,
+            ..TsSource::new("slides")
+        };
+        viewing.play(&slides, 0, 12 * u64::from(seconds));
+        assert_eq!(viewing.n_discontinuities(), 0, "every {seconds} s");
+        let is_whole = |it: f64| (it / f64::from(seconds)).fract() < 0.001;
+        let segments = viewing.plain.segments();
+        assert!(segments.len() > 3 && segments.values().all(|it| is_whole(it.duration)), "{segments:?}");
+    }
+}
+
 #[test]
 fn numbers_begin_with_the_seconds_since_1970_or_behind_the_last_window() {
     let first = |first_number_min| {

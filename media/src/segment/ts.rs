@@ -12,10 +12,10 @@ use tokio::time::Instant;
 use super::body::BodyBuilder;
 use super::codec;
 use super::codec::audio::AudioFormat;
-use super::cut::{Cutter, Decision};
+use super::cut::{Cutter, Decision, PictureTimes};
 use super::description::SegmentTrack;
 use super::window::{Completed, SegmentWindow, StreamFacts};
-use crate::ts::clock::{STAMP_HZ, Unwrap};
+use crate::ts::clock::{STAMP_HZ, STAMP_MODULUS, Unwrap, distance};
 use crate::ts::packet::{PACKET, Packet, packets};
 use crate::ts::pes::{pes_length, stamps};
 use crate::ts::picture::PictureReader;
@@ -25,6 +25,8 @@ use crate::ts::tables::{StreamKind, Tables};
 
 /// A segment whose last PES packets are not complete after this many packets of the next one ends without them.
 const CLOSING_PACKETS_MAX: usize = 4096;
+/// Decoding times that are further before their presentation times are wrong.
+const REORDER_MAX: u64 = 30 * STAMP_HZ;
 /// Maximum number of streams whose PES packets are followed.
 const STREAMS_MAX: usize = 64;
 
@@ -38,6 +40,7 @@ pub(super) struct TsSegmenter {
     clock: Unwrap,
     /// The first arrival, for a stream without time stamps.
     first_arrival: Option<Instant>,
+    has_stamps: bool,
     /// The streams of the segment that is being made.
     streams: Vec<OpenStream>,
     /// The streams of the tables in force, as far as a change of them is a discontinuity.
@@ -49,7 +52,6 @@ pub(super) struct TsSegmenter {
     /// Continuity counters of PAT and PMT.
     counters: [u8; 2],
     picture: Option<PictureReader>,
-    n_pictures: u64,
     target_bytes: usize,
 }
 
@@ -106,6 +108,7 @@ impl TsSegmenter {
             cutter,
             clock: Unwrap::stamps(),
             first_arrival: None,
+            has_stamps: false,
             streams: Vec::new(),
             signature: Signature::default(),
             segment_signature: Signature::default(),
@@ -113,7 +116,6 @@ impl TsSegmenter {
             closing: None,
             counters: [0; 2],
             picture: None,
-            n_pictures: 0,
             target_bytes,
         }
     }
@@ -183,15 +185,13 @@ impl TsSegmenter {
         if is_point && let Some(set) = codec::parameter_set(packet, access) {
             self.signature.1 = set;
         }
-        let time = self.time(packet, arrived);
+        // A picture without a time, as a second field can be, belongs to the one before.
+        let Some(times) = self.times(packet, arrived) else { return };
         let is_change = self.open.is_some() && self.signature != self.segment_signature;
         let is_full = self.open.as_ref().is_some_and(|it| it.n_bytes() >= self.target_bytes);
-        let decision = self.cutter.picture(time, is_point, is_change, is_full);
+        let decision = self.cutter.picture(times, is_point, is_change, is_full);
         let (length, is_break) = match decision {
-            Decision::Continue => {
-                self.n_pictures += 1;
-                return;
-            }
+            Decision::Continue => return,
             Decision::Start => (None, false),
             Decision::Cut { length, is_break } => (Some(length), is_break),
         };
@@ -212,31 +212,34 @@ impl TsSegmenter {
             }
             _ => self.start_next(next),
         }
-        self.n_pictures = 1;
         self.segment_signature = self.signature.clone();
         self.start_body();
     }
 
-    /// Returns the presentation time, unwrapped; the arrival for a stream without time stamps.
-    fn time(&mut self, packet: Packet<'_>, arrived: Instant) -> u64 {
+    /// Returns the times of a picture, unwrapped; those of its arrival in a stream without time stamps.
+    fn times(&mut self, packet: Packet<'_>, arrived: Instant) -> Option<PictureTimes> {
         let stamps = stamps(packet);
         if let Some(stamp) = stamps.pts {
-            return self.clock.unwrap(stamp);
+            self.has_stamps = true;
+            let shown = self.clock.unwrap(stamp);
+            let reorder = stamps.dts.and_then(|it| u64::try_from(distance(it, stamp, STAMP_MODULUS)).ok());
+            let reorder = reorder.filter(|it| *it <= REORDER_MAX).unwrap_or(0);
+            return Some(PictureTimes { shown, decoded: shown.saturating_sub(reorder) });
         }
         let first = *self.first_arrival.get_or_insert(arrived);
         let millis = arrived.saturating_duration_since(first).as_millis() as u64;
-        millis * (STAMP_HZ / 1000)
+        let time = millis * (STAMP_HZ / 1000);
+        (!self.has_stamps).then_some(PictureTimes { shown: time, decoded: time })
     }
 
-    fn completed(&self, length: u64, arrived: Instant) -> Completed {
-        let has_rate = self.picture.is_some() && self.n_pictures > 4;
+    fn completed(&mut self, length: u64, arrived: Instant) -> Completed {
         Completed {
             length,
             body: None,
             arrived,
             target_duration: self.cutter.target_duration().unwrap_or(1),
             part_target: self.window.settings().part_target,
-            frame_rate: has_rate.then(|| self.n_pictures as f64 * STAMP_HZ as f64 / length as f64),
+            frame_rate: self.cutter.take_rate().filter(|_| self.picture.is_some()),
         }
     }
 
