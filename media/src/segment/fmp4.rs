@@ -599,6 +599,8 @@ impl FragmentSegmenter {
             target_duration: end.target_duration,
             part_target: Duration::from_millis(self.part_target.0 / MILLI),
             frame_rate: end.frame_rate,
+            // They were known when it started.
+            facts: None,
         });
         self.starting = end.next;
     }

@@ -275,6 +275,53 @@ fn time_stamps_that_go_back_are_a_discontinuity() {
     }
 }
 
+/// Splits the first packets of key frames behind their first bytes, as some multiplexers do.
+fn with_short_first_packets(frame: &Bytes) -> Bytes {
+    /// The header of the PES packet and the delimiter of the picture.
+    const FIRST_BYTES: usize = 20;
+    let mut out = Vec::new();
+    for bytes in packets(frame) {
+        let packet = Packet::new(bytes);
+        if !(packet.pid() == 0x100 && packet.random_access()) {
+            out.extend_from_slice(bytes);
+            continue;
+        }
+        let (head, rest) = packet.payload().split_at(FIRST_BYTES);
+        let mut first = *bytes;
+        first[4] = (PACKET - 5 - FIRST_BYTES) as u8;
+        first[packet.payload_offset()..].fill(0xFF);
+        first[PACKET - FIRST_BYTES..].copy_from_slice(head);
+        let mut second = [0xFF; PACKET];
+        second[..4].copy_from_slice(&[SYNC, 1, 0, 0x30]);
+        second[4] = (PACKET - 5 - rest.len()) as u8;
+        second[5] = 0;
+        second[PACKET - rest.len()..].copy_from_slice(rest);
+        out.extend([first, second].concat());
+    }
+    out.into()
+}
+
+#[test]
+fn the_first_playlist_names_codecs_size_and_rate() {
+    for (container, is_split) in BOTH.into_iter().flat_map(|it| [(it, false), (it, true)]) {
+        let mut viewing = Viewing::new(container);
+        let mut stream = source("one").stream(Duration::ZERO);
+        while viewing.last_read.is_none() {
+            let arrived = viewing.start + stream.at();
+            let frame = stream.frame();
+            viewing.push(&if is_split { with_short_first_packets(&frame) } else { frame }, arrived);
+        }
+        let description = viewing.window.description();
+        let case = format!("{container:?}, split: {is_split}");
+        assert_eq!(description.codecs().as_deref(), Some("avc1.42c01e,mp4a.40.2"), "{case}");
+        let size = description.picture.map(|it| (it.width, it.height));
+        assert_eq!(size, Some((160, 3936)), "{case}");
+        // The made-up parameter set has fields, and a picture can happen to be a second one.
+        let rate = description.frame_rate.unwrap();
+        assert!((rate - 25.0).abs() < 0.6, "{case}: {rate}");
+    }
+}
+
 /// Returns the durations of the samples of a track in some fragments.
 fn sample_durations(bytes: &[u8], track: u32) -> Vec<u64> {
     let long = |bytes: &[u8], at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());

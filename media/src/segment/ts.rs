@@ -27,6 +27,8 @@ use crate::ts::tables::{StreamKind, Tables};
 const CLOSING_PACKETS_MAX: usize = 4096;
 /// Decoding times that are further before their presentation times are wrong.
 const REORDER_MAX: u64 = 30 * STAMP_HZ;
+/// Maximum number of bytes of a picture that are searched for a parameter set.
+const HEAD_BYTES_MAX: usize = 2 << 10;
 /// Maximum number of streams whose PES packets are followed.
 const STREAMS_MAX: usize = 64;
 
@@ -47,6 +49,10 @@ pub(super) struct TsSegmenter {
     signature: Signature,
     /// The signature of the segment that is being made.
     segment_signature: Signature,
+    /// The start of a picture whose first packet contains no whole parameter set; empty when none is searched.
+    head: Vec<u8>,
+    /// A parameter set that was not in the first packet of its picture. It names the codec, and changes no signature.
+    late_set: Vec<u8>,
     open: Option<BodyBuilder>,
     closing: Option<Closing>,
     /// Continuity counters of PAT and PMT.
@@ -112,6 +118,8 @@ impl TsSegmenter {
             streams: Vec::new(),
             signature: Signature::default(),
             segment_signature: Signature::default(),
+            head: Vec::new(),
+            late_set: Vec::new(),
             open: None,
             closing: None,
             counters: [0; 2],
@@ -153,7 +161,8 @@ impl TsSegmenter {
         }
         self.close_if_complete();
         let (Some(body), Some(length)) = (self.open.take(), self.cutter.finish()) else { return };
-        let completed = self.completed(length, Instant::now());
+        let facts = self.facts();
+        let completed = self.completed(length, Instant::now(), facts);
         self.window.complete(Completed { body: Some(body.build()), ..completed });
     }
 
@@ -175,16 +184,20 @@ impl TsSegmenter {
         self.picture = PictureReader::new(tables);
         let is_played = |kind: StreamKind| kind != StreamKind::Other;
         let streams = tables.pmt.streams.iter().filter(|it| is_played(tables.pmt.kind(it)));
-        self.signature.0 = streams.map(|it| (it.stream_type, it.codec(), it.pid)).take(STREAMS_MAX).collect();
+        let streams: Vec<_> =
+            streams.map(|it| (it.stream_type, it.codec(), it.pid)).take(STREAMS_MAX).collect();
+        if streams != self.signature.0 {
+            self.signature.0 = streams;
+            self.late_set.clear();
+            self.streams.iter_mut().for_each(|it| it.codec = None);
+        }
     }
 
     /// Handles the first packet of a picture.
     fn boundary(&mut self, packet: Packet<'_>, arrived: Instant) {
         let Some(access) = self.access else { return };
         let is_point = access.is_start(packet);
-        if is_point && let Some(set) = codec::parameter_set(packet, access) {
-            self.signature.1 = set;
-        }
+        self.read_parameter_set(packet, access, is_point);
         // A picture without a time, as a second field can be, belongs to the one before.
         let Some(times) = self.times(packet, arrived) else { return };
         let is_change = self.open.is_some() && self.signature != self.segment_signature;
@@ -206,7 +219,8 @@ impl TsSegmenter {
         let pids = pids.into_iter().filter(|it| *it != access.pid()).collect();
         match (self.open.take(), length) {
             (Some(body), Some(length)) => {
-                let completed = self.completed(length, arrived);
+                // A master playlist can be written as soon as the first segment is complete.
+                let completed = self.completed(length, arrived, next.facts.clone());
                 self.closing = Some(Closing { body, pids, n_packets: 0, completed, next });
                 self.close_if_complete();
             }
@@ -214,6 +228,27 @@ impl TsSegmenter {
         }
         self.segment_signature = self.signature.clone();
         self.start_body();
+    }
+
+    /// Reads the parameter set in the first packet of a picture, or begins to search the next ones for it.
+    fn read_parameter_set(&mut self, packet: Packet<'_>, access: RandomAccess, is_point: bool) {
+        self.head.clear();
+        let payload = if packet.is_scrambled() { return } else { packet.payload() };
+        if is_point && let Some(set) = codec::parameter_set(payload, access) {
+            self.signature.1 = set;
+        } else if self.signature.1.is_empty() && self.late_set.is_empty() && codec::is_named_by_set(access) {
+            self.head.extend_from_slice(payload);
+        }
+    }
+
+    /// Searches a later packet of a picture for the parameter set.
+    fn search_parameter_set(&mut self, packet: Packet<'_>) {
+        let Some(access) = self.access.filter(|it| it.pid() == packet.pid()) else { return };
+        self.head.extend_from_slice(packet.payload());
+        self.late_set = codec::parameter_set(&self.head, access).unwrap_or_default();
+        if !self.late_set.is_empty() || self.head.len() >= HEAD_BYTES_MAX {
+            self.head.clear();
+        }
     }
 
     /// Returns the times of a picture, unwrapped; those of its arrival in a stream without time stamps.
@@ -232,7 +267,7 @@ impl TsSegmenter {
         (!self.has_stamps).then_some(PictureTimes { shown: time, decoded: time })
     }
 
-    fn completed(&mut self, length: u64, arrived: Instant) -> Completed {
+    fn completed(&mut self, length: u64, arrived: Instant, facts: StreamFacts) -> Completed {
         Completed {
             length,
             body: None,
@@ -240,6 +275,7 @@ impl TsSegmenter {
             target_duration: self.cutter.target_duration().unwrap_or(1),
             part_target: self.window.settings().part_target,
             frame_rate: self.cutter.take_rate().filter(|_| self.picture.is_some()),
+            facts: Some(facts),
         }
     }
 
@@ -260,8 +296,10 @@ impl TsSegmenter {
                     .filter(|it| tables.pmt.kind(it) == StreamKind::Audio)
                     .and_then(AudioFormat::from_stream)
             };
+            // The codec stays known, if no frame begins a PES packet in this segment.
+            let name = |pid: u16| known.iter().find(|it| it.pid == pid).and_then(|it| it.codec.clone());
             let open =
-                |pid: u16| OpenStream { pid, audio: audio(pid), codec: None, n_missing: n_missing(pid) };
+                |pid: u16| OpenStream { pid, audio: audio(pid), codec: name(pid), n_missing: n_missing(pid) };
             self.streams = tables.pids().take(STREAMS_MAX).map(open).collect();
         }
         self.open = Some(body);
@@ -272,6 +310,9 @@ impl TsSegmenter {
         let pid = packet.pid();
         if let Some(picture) = &mut self.picture {
             picture.packet(packet);
+        }
+        if !self.head.is_empty() && !packet.pusi() {
+            self.search_parameter_set(packet);
         }
         let Some(stream) = self.streams.iter_mut().find(|it| it.pid == pid) else { return Place::Nowhere };
         if !packet.is_valid() {
@@ -331,7 +372,8 @@ impl TsSegmenter {
 
     fn facts(&mut self) -> StreamFacts {
         let Some(tables) = self.reader.tables() else { return StreamFacts::default() };
-        let tracks = tracks(tables, &self.signature.1, &self.streams);
+        let set = if self.signature.1.is_empty() { &self.late_set } else { &self.signature.1 };
+        let tracks = tracks(tables, set, &self.streams);
         StreamFacts {
             tracks,
             left_out: Vec::new(),
