@@ -36,6 +36,14 @@ const SOUND_DELAY_MAX: u64 = STAMP_HZ;
 const STEP_MAX: u64 = STAMP_HZ;
 /// The duration of a picture before another one is known.
 const PICTURE: u64 = STAMP_HZ / 25;
+/// Sound farther from the newest picture has another time line.
+const JUMP: i64 = 10 * STAMP_HZ as i64;
+/// Sound of another time line waits until pictures are this much further.
+const EARLY_MAX: u64 = STAMP_HZ;
+/// Maximum number of bytes of sound that waits for pictures of its time line.
+const EARLY_BYTES_MAX: usize = 2 << 20;
+/// Sound of the time before a jump back is dropped for this long after it.
+const STRAGGLE_MAX: u64 = 2 * STAMP_HZ;
 /// Maximum number of audio frames that wait for pictures: a minute.
 const FRAMES_MAX: usize = 4096;
 /// Bytes of an audio stream in which no frame was found.
@@ -54,6 +62,12 @@ pub(super) struct FragmentSegmenter {
     audio: Option<AudioTrack>,
     /// Number of the audio track: how many there were.
     audio_number: u32,
+    /// Presentation time of the newest picture, as the stream has it and on the time line.
+    newest_picture: Option<(u64, u64)>,
+    /// Presentation time of the newest picture before the last jump back, as the stream has it, and when it is forgotten.
+    former_picture: Option<(u64, u64)>,
+    /// Sound that crossed a jump of the clock before its picture, with the time of the newest picture at its arrival.
+    early_sound: VecDeque<(u64, Pes)>,
     left_out: Vec<LeftOutTrack>,
     /// Whether other streams were chosen since the segment started.
     has_other_tracks: bool,
@@ -123,6 +137,8 @@ struct AudioTrack {
     mark: Option<(usize, u64)>,
     /// The end of the last frame in samples.
     next: Option<u64>,
+    /// The newest time stamp, as the stream has it.
+    last_stamp: Option<u64>,
     config: Option<Arc<AudioConfig>>,
 }
 
@@ -203,6 +219,9 @@ impl FragmentSegmenter {
             video: None,
             audio: None,
             audio_number: 0,
+            newest_picture: None,
+            former_picture: None,
+            early_sound: VecDeque::new(),
             left_out: Vec::new(),
             has_other_tracks: false,
             pictures: VecDeque::new(),
@@ -240,7 +259,7 @@ impl FragmentSegmenter {
                 }
             } else if let Some(audio) = self.audio.as_mut().filter(|it| it.pid == pid) {
                 for pes in audio.collector.push(packet, true, arrived).into_iter().flatten() {
-                    self.audio_pes(&pes);
+                    self.audio_pes(pes);
                 }
             }
         }
@@ -252,7 +271,7 @@ impl FragmentSegmenter {
             self.video_pes(&pes);
         }
         if let Some(pes) = self.audio.as_mut().and_then(|it| it.collector.take()) {
-            self.audio_pes(&pes);
+            self.audio_pes(pes);
         }
         let Some(length) = self.cutter.finish() else { return };
         let newest = self.pictures.back().map(|it| it.sample.time + u64::from(it.sample.duration));
@@ -291,6 +310,7 @@ impl FragmentSegmenter {
             _ => false,
         };
         if !is_same_video {
+            (self.newest_picture, self.former_picture) = (None, None);
             if let Some(pes) = self.video.as_mut().and_then(|it| it.collector.take()) {
                 self.video_pes(&pes);
             }
@@ -311,8 +331,9 @@ impl FragmentSegmenter {
         };
         if !is_same_audio {
             if let Some(pes) = self.audio.as_mut().and_then(|it| it.collector.take()) {
-                self.audio_pes(&pes);
+                self.audio_pes(pes);
             }
+            self.early_sound.clear();
             self.audio_number = self.audio_number.wrapping_add(1);
             self.audio = audio.map(|(stream, format)| AudioTrack {
                 pid: stream.pid,
@@ -322,6 +343,7 @@ impl FragmentSegmenter {
                 buffer: BytesMut::new(),
                 mark: None,
                 next: None,
+                last_stamp: None,
                 config: None,
             });
         }
@@ -350,10 +372,14 @@ impl FragmentSegmenter {
         };
         let time = self.clock.unwrap(stamp);
         let decode = pes.stamps.dts.map_or(time, |it| self.clock.unwrap(it));
-        self.picture(picture, config, Arrival { time, decode, is_point, arrived: pes.arrived });
+        let time = self.picture(picture, config, Arrival { time, decode, is_point, arrived: pes.arrived });
+        self.newest_picture = Some((stamp, time));
+        self.former_picture = self.former_picture.filter(|it| time < it.1);
+        self.place_early_sound(time);
     }
 
-    fn picture(&mut self, picture: Picture, config: VideoConfig, mut at: Arrival) {
+    /// Takes a picture, and returns its presentation time.
+    fn picture(&mut self, picture: Picture, config: VideoConfig, mut at: Arrival) -> u64 {
         if let Some(last) = self.pictures.back_mut() {
             let step = at.decode.checked_sub(last.sample.time).filter(|it| *it > 0);
             if at.decode <= last.sample.time && at.decode + STEP_MAX > last.sample.time {
@@ -369,7 +395,7 @@ impl FragmentSegmenter {
         let is_change = self.is_started && (self.has_other_tracks || is_other || self.has_other_sound());
         let is_break = self.decide(&mut at, is_change, Some(config));
         if !self.is_started {
-            return;
+            return at.time;
         }
         // A picture is shown until the next one, except where the time line breaks.
         if let Some(last) = self.pictures.back_mut()
@@ -389,6 +415,7 @@ impl FragmentSegmenter {
         let sample = Sample { time: at.decode, duration, offset, is_sync: at.is_point, data: picture.data };
         self.pictures.push_back(QueuedPicture { sample, field: picture.field });
         self.resolve(false);
+        at.time
     }
 
     /// Returns whether the sound has other parameters than the initialisation segment.
@@ -471,9 +498,13 @@ impl FragmentSegmenter {
         let time = wanted + reorder;
         self.clock.rebase(at.time, time);
         self.cutter.rebase(PictureTimes { shown: time, decoded: wanted });
+        // After a short jump, new sound is soon nearer to the former pictures.
+        self.former_picture = self
+            .newest_picture
+            .map(|(stamp, newest)| (stamp, time + (newest.saturating_sub(at.time) / 3).min(STRAGGLE_MAX)));
         (at.time, at.decode, self.sound_from) = (time, wanted, time);
         if let Some(audio) = &mut self.audio {
-            (audio.next, audio.mark) = (None, None);
+            (audio.next, audio.mark, audio.last_stamp) = (None, None, None);
         }
     }
 
@@ -633,9 +664,60 @@ impl FragmentSegmenter {
         }
     }
 
-    fn audio_pes(&mut self, pes: &Pes) {
+    /// Takes a PES packet of sound. Sound of another time line than the newest picture has its place only when the
+    /// picture has crossed the jump, too; if it is left behind, it has none.
+    fn audio_pes(&mut self, pes: Pes) {
+        let Some((newest, time)) = self.newest_picture.filter(|_| self.video.is_some()) else {
+            return self.sound(&pes);
+        };
+        let Some(stamp) = pes.stamps.pts else {
+            // It continues the one before.
+            return if self.early_sound.is_empty() { self.sound(&pes) } else { self.wait(time, pes) };
+        };
+        let ahead = distance(newest, stamp, STAMP_MODULUS);
+        let is_straggler = self.former_picture.is_some_and(|(former, _)| {
+            distance(former, stamp, STAMP_MODULUS).unsigned_abs() < ahead.unsigned_abs()
+        });
+        if is_straggler {
+            return;
+        }
+        let last = self.audio.as_ref().and_then(|it| it.last_stamp);
+        let is_back = last.is_some_and(|it| distance(it, stamp, STAMP_MODULUS) < -(STEP_MAX as i64));
+        if ahead.abs() > JUMP || is_back { self.wait(time, pes) } else { self.sound(&pes) }
+    }
+
+    fn wait(&mut self, time: u64, pes: Pes) {
+        self.early_sound.push_back((time, pes));
+        let mut n_bytes: usize = self.early_sound.iter().map(|it| it.1.data.len()).sum();
+        while n_bytes > EARLY_BYTES_MAX
+            && let Some((_, oldest)) = self.early_sound.pop_front()
+        {
+            n_bytes -= oldest.data.len();
+        }
+    }
+
+    /// Takes the sound that waited for this picture, and drops what belongs to no picture.
+    fn place_early_sound(&mut self, time: u64) {
+        let Some((newest, _)) = self.newest_picture else { return };
+        for (since, pes) in std::mem::take(&mut self.early_sound) {
+            // A jump back has moved the time line, so the clock of the picture decides.
+            let ahead = pes.stamps.pts.map(|it| distance(newest, it, STAMP_MODULUS));
+            let last = self.audio.as_ref().and_then(|it| it.last_stamp);
+            let step = last.zip(pes.stamps.pts).map(|(last, it)| distance(last, it, STAMP_MODULUS));
+            let is_near = ahead.is_none_or(|it| it.abs() <= JUMP);
+            let is_overdue = time > since + EARLY_MAX;
+            if is_near && (is_overdue || step.is_none_or(|it| it >= -(STEP_MAX as i64))) {
+                self.sound(&pes);
+            } else if !is_overdue {
+                self.early_sound.push_back((since, pes));
+            }
+        }
+    }
+
+    fn sound(&mut self, pes: &Pes) {
         let Some(audio) = &mut self.audio else { return };
         if let Some(stamp) = pes.stamps.pts {
+            audio.last_stamp = Some(stamp);
             audio.mark = Some((audio.buffer.len(), self.clock.unwrap(stamp)));
         }
         if audio.buffer.len() + pes.data.len() > AUDIO_BYTES_MAX {

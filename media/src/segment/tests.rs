@@ -322,6 +322,76 @@ fn the_first_playlist_names_codecs_size_and_rate() {
     }
 }
 
+/// Returns the times in seconds at which picture and sound of each fragment begin, and the number of frames of sound.
+fn fragment_times(bytes: &[u8]) -> Vec<(f64, Option<f64>, usize)> {
+    let moofs = boxes(bytes).into_iter().filter(|it| it.0 == *b"moof");
+    let times = |moof: &[u8]| {
+        let (mut picture, mut sound, mut n_frames) = (0.0, None, 0);
+        for (_, traf) in boxes(moof).into_iter().filter(|it| it.0 == *b"traf") {
+            let inner = boxes(traf);
+            let content = |name: &[u8; 4]| inner.iter().find(|it| it.0 == *name).unwrap().1;
+            let time = u64::from_be_bytes(content(b"tfdt")[4..12].try_into().unwrap()) as f64;
+            if content(b"tfhd")[7] == 1 {
+                picture = time / 90_000.0;
+            } else {
+                sound = Some(time / 48_000.0);
+                n_frames = usize::from(content(b"trun")[7]);
+            }
+        }
+        (picture, sound, n_frames)
+    };
+    moofs.map(|it| times(it.1)).collect()
+}
+
+/// Seen: no sound for the length of a jump back, because the last sound of the old time line was ahead of all that
+/// followed.
+#[test]
+fn sound_after_a_jump_of_the_clock_stays_with_its_picture_in_fmp4() {
+    const SOUND: u16 = 0x101;
+    const HOURS: i64 = 26 * 3600 * 90_000;
+    let jumps = [50 * 90_000, -50 * 90_000, HOURS, -HOURS, -5 * 90_000, -2 * 90_000, 12 * 90_000];
+    for (jump, lead_ms) in jumps.into_iter().flat_map(|it| [-400, 0, 400].map(|lead| (it, lead))) {
+        let case = format!("jump of {} s, sound crosses it {lead_ms} ms earlier", jump / 90_000);
+        let mut viewing = Viewing::new(SegmentContainer::Fmp4);
+        let before = TsSource { start: 100_000_000, ..source("one") };
+        let start = (before.start as i64 + jump).rem_euclid(STAMP_MODULUS as i64) as u64;
+        let after = TsSource { start, ..before.clone() };
+        let (mut old, mut new) = (before.stream(Duration::ZERO), after.stream(Duration::ZERO));
+        let at_jump = 21_320;
+        while old.at() < Duration::from_secs(45) {
+            let (at, arrived) = (old.at().as_millis() as i64, viewing.start + old.at());
+            let frames = [old.frame(), new.frame()];
+            let from = |limit: i64, is_sound: bool| {
+                let frame = &frames[usize::from(at >= limit)];
+                let is_own = move |it: &&PacketBytes| (Packet::new(it).pid() == SOUND) == is_sound;
+                packets(frame).filter(is_own).flatten().copied().collect::<Vec<u8>>()
+            };
+            let all = [from(at_jump, false), from(at_jump - lead_ms, true)].concat();
+            viewing.push(&all.into(), arrived);
+        }
+        assert_eq!(viewing.n_discontinuities(), 1, "{case}");
+        let window = &viewing.window;
+        let newest = window.description().newest_sequence.unwrap();
+        let number = *viewing.plain.segments().iter().find(|it| it.1.is_discontinuity).unwrap().0;
+        let (mut n_late, mut n_frames) = (0, 0);
+        for fragment in
+            (number..=newest).flat_map(|it| fragment_times(&window.segment(it).unwrap().to_bytes()))
+        {
+            n_frames += fragment.2;
+            match fragment.1 {
+                Some(sound) if (sound - fragment.0).abs() < 0.045 => {}
+                _ => n_late += 1,
+            }
+        }
+        assert!(n_late <= 1, "{case}: {n_late} parts without the sound of their pictures");
+        let seconds: f64 = viewing.plain.segments().range(number..).map(|it| it.1.duration).sum();
+        assert!(
+            n_frames as f64 > 25.0 * (seconds - 0.5),
+            "{case}: {n_frames} frames of sound in {seconds} s"
+        );
+    }
+}
+
 /// Returns the durations of the samples of a track in some fragments.
 fn sample_durations(bytes: &[u8], track: u32) -> Vec<u64> {
     let long = |bytes: &[u8], at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
