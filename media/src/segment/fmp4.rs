@@ -190,6 +190,8 @@ struct SegmentStart {
     /// the track can be another one, whose first sound can be earlier than its first picture.
     audio: Option<Arc<AudioConfig>>,
     audio_number: u32,
+    /// Sound before this time has no picture: it is in a hole that does not belong to the segment before.
+    sound_from: Option<u64>,
 }
 
 /// A picture, or a frame of a programme without video, at which a segment or a part may begin.
@@ -450,6 +452,7 @@ impl FragmentSegmenter {
             video: video.clone(),
             audio: self.audio.as_ref().and_then(|it| it.config.clone()),
             audio_number: self.audio_number,
+            sound_from: None,
         };
         (self.segment_video, self.has_other_tracks) = (video, false);
         if is_change {
@@ -459,13 +462,23 @@ impl FragmentSegmenter {
             (self.starting, self.is_started, self.sound_from) = (Some(start), true, at.time);
             return false;
         };
-        let end = self.segment_end(length, Some(start));
+        let sound_until =
+            self.picture_end(at.decode).filter(|_| is_break).map_or(at.time, |it| it.min(at.time));
+        let sound_from = (sound_until < at.time).then_some(at.time);
+        let end = self.segment_end(length, Some(SegmentStart { sound_from, ..start }));
         if is_break && is_back {
             self.restart_time(at, end);
         } else {
-            self.push_boundary(at.decode, at.time, at.arrived, Some(end));
+            self.push_boundary(at.decode, sound_until, at.arrived, Some(end));
         }
         is_break
+    }
+
+    /// Returns when the newest picture ends, if a hole follows it.
+    fn picture_end(&self, decode: u64) -> Option<u64> {
+        let newest = self.newest_decode().filter(|_| self.video.is_some())?;
+        let has_hole = decode > newest && self.cutter.is_hole(decode - newest + self.last_duration);
+        has_hole.then_some(newest + self.reorder)
     }
 
     fn segment_end(&mut self, length: u64, next: Option<SegmentStart>) -> SegmentEnd {
@@ -633,6 +646,9 @@ impl FragmentSegmenter {
             // They were known when it started.
             facts: None,
         });
+        if let Some(from) = end.next.as_ref().and_then(|it| it.sound_from) {
+            self.sound_from = from;
+        }
         self.starting = end.next;
     }
 

@@ -12,6 +12,7 @@ use crate::ring::{Budget, JoinPoint, RingSettings, ring};
 use crate::testing::{HlsChecker, TsSource, boxes, labels_in};
 use crate::ts::clock::STAMP_MODULUS;
 use crate::ts::packet::{PACKET, Packet, PacketBytes, SYNC, packets, packets_mut, set_cc, set_pid};
+use crate::ts::pes::stamps;
 
 const BOTH: [SegmentContainer; 2] = [SegmentContainer::Ts, SegmentContainer::Fmp4];
 
@@ -389,6 +390,69 @@ fn sound_after_a_jump_of_the_clock_stays_with_its_picture_in_fmp4() {
             n_frames as f64 > 25.0 * (seconds - 0.5),
             "{case}: {n_frames} frames of sound in {seconds} s"
         );
+    }
+}
+
+/// Returns the presentation times of a stream in the packets of a segment, in seconds.
+fn stamps_of(bytes: &[u8], pid: u16) -> Vec<f64> {
+    let starts = packets(bytes).map(Packet::new).filter(|it| it.pid() == pid);
+    starts.filter_map(|it| stamps(it).pts).map(|it| it as f64 / 90_000.0).collect()
+}
+
+#[test]
+fn sound_without_a_picture_makes_no_segment() {
+    const SOUND: u16 = 0x101;
+    for (container, held_seconds) in BOTH.into_iter().flat_map(|it| [2, 6, 12, 25].map(|held| (it, held))) {
+        let case = format!("{container:?}, no picture for {held_seconds} s");
+        let mut viewing = Viewing::new(container);
+        let mut stream = source("one").stream(Duration::ZERO);
+        // The hole is between two parts.
+        let from = Duration::from_millis(21_440);
+        let to = from + Duration::from_secs(held_seconds);
+        let mut newest_at_loss = None;
+        while stream.at() < to + Duration::from_secs(20) {
+            let arrived = viewing.start + stream.at();
+            let is_held = (from..to).contains(&stream.at());
+            let frame = stream.frame();
+            let is_sent = |it: &&PacketBytes| !is_held || Packet::new(it).pid() != 0x100;
+            let sent: Vec<u8> = packets(&frame).filter(is_sent).flatten().copied().collect();
+            viewing.push(&sent.into(), arrived);
+            if is_held {
+                let newest = viewing.window.description().newest_sequence;
+                assert_eq!(
+                    newest,
+                    *newest_at_loss.get_or_insert(newest),
+                    "{case}: the playlist stands still"
+                );
+            }
+        }
+        let is_break = held_seconds > 3;
+        assert_eq!(viewing.n_discontinuities(), usize::from(is_break), "{case}");
+        let newest = viewing.window.description().newest_sequence.unwrap();
+        let first = newest_at_loss.flatten().unwrap();
+        let mut n_sounds = 0;
+        for number in first..=newest {
+            let bytes = viewing.window.segment(number).unwrap().to_bytes();
+            if container == SegmentContainer::Ts {
+                let (pictures, sounds) = (stamps_of(&bytes, 0x100), stamps_of(&bytes, SOUND));
+                n_sounds += sounds.len();
+                let newest = pictures.iter().copied().fold(0.0, f64::max);
+                let is_near = |it: &f64| *it < newest + 1.1;
+                assert!(!is_break || sounds.iter().all(is_near), "{case}: {sounds:?} with {pictures:?}");
+            } else {
+                for (picture, sound, n_frames) in fragment_times(&bytes) {
+                    n_sounds += n_frames;
+                    assert!(
+                        sound.is_some_and(|it| (it - picture).abs() < 0.045),
+                        "{case}: {sound:?} at {picture}"
+                    );
+                }
+            }
+        }
+        // All sound of a short hole is there.
+        let segments = viewing.plain.segments().range(first..);
+        let seconds: f64 = segments.map(|it| it.1.duration).sum();
+        assert!((n_sounds as f64 - 25.0 * seconds).abs() < 30.0, "{case}: {n_sounds} frames in {seconds} s");
     }
 }
 

@@ -3,7 +3,11 @@
 //! The packets of the programme stay as they are, as references to the chunks of the ring. Null packets, tables of other
 //! services and the tables in the stream are left out; each segment begins with a PAT and a PMT instead. A PES packet that
 //! began before the first packet of the next segment is completed in its own segment.
+//!
+//! Where the picture is missing and the other streams go on, their packets wait for the next picture: they belong to the
+//! segment if the hole does, and otherwise to none.
 
+use std::mem::take;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -42,6 +46,8 @@ pub(super) struct TsSegmenter {
     clock: Unwrap,
     /// The first arrival, for a stream without time stamps.
     first_arrival: Option<Instant>,
+    /// The newest presentation time of a picture, as the stream has it.
+    newest_picture: Option<u64>,
     has_stamps: bool,
     /// The streams of the segment that is being made.
     streams: Vec<OpenStream>,
@@ -54,6 +60,8 @@ pub(super) struct TsSegmenter {
     /// A parameter set that was not in the first packet of its picture. It names the codec, and changes no signature.
     late_set: Vec<u8>,
     open: Option<BodyBuilder>,
+    /// Packets that wait for a picture, because it is missing.
+    late: Late,
     closing: Option<Closing>,
     /// Continuity counters of PAT and PMT.
     counters: [u8; 2],
@@ -73,6 +81,10 @@ struct OpenStream {
     codec: Option<String>,
     /// Bytes that are missing of the current PES packet.
     n_missing: usize,
+    /// Whether the current PES packet waits for a picture.
+    is_late: bool,
+    /// Whether the start of the current PES packet was dropped.
+    is_skipped: bool,
 }
 
 /// A segment that waits for the ends of its last PES packets.
@@ -94,11 +106,20 @@ struct NextStart {
     facts: StreamFacts,
 }
 
+/// Packets after the time at which a picture was due.
+#[derive(Debug, Default)]
+struct Late {
+    is_active: bool,
+    runs: Vec<Bytes>,
+    n_bytes: usize,
+}
+
 /// Where a packet belongs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Nowhere,
     Open,
+    Late,
     Closing,
 }
 
@@ -114,6 +135,7 @@ impl TsSegmenter {
             cutter,
             clock: Unwrap::stamps(),
             first_arrival: None,
+            newest_picture: None,
             has_stamps: false,
             streams: Vec::new(),
             signature: Signature::default(),
@@ -121,6 +143,7 @@ impl TsSegmenter {
             head: Vec::new(),
             late_set: Vec::new(),
             open: None,
+            late: Late::default(),
             closing: None,
             counters: [0; 2],
             picture: None,
@@ -203,6 +226,14 @@ impl TsSegmenter {
         let is_change = self.open.is_some() && self.signature != self.segment_signature;
         let is_full = self.open.as_ref().is_some_and(|it| it.n_bytes() >= self.target_bytes);
         let decision = self.cutter.picture(times, is_point, is_change, is_full);
+        let is_hole_kept = !matches!(decision, Decision::Cut { is_break: true, .. });
+        let late = take(&mut self.late);
+        if let Some(body) = self.open.as_mut().filter(|_| is_hole_kept) {
+            late.runs.into_iter().for_each(|it| body.push(it));
+        }
+        for stream in &mut self.streams {
+            stream.is_skipped = take(&mut stream.is_late) && !is_hole_kept;
+        }
         let (length, is_break) = match decision {
             Decision::Continue => return,
             Decision::Start => (None, false),
@@ -256,6 +287,7 @@ impl TsSegmenter {
         let stamps = stamps(packet);
         if let Some(stamp) = stamps.pts {
             self.has_stamps = true;
+            self.newest_picture = Some(stamp);
             let shown = self.clock.unwrap(stamp);
             let reorder = stamps.dts.and_then(|it| u64::try_from(distance(it, stamp, STAMP_MODULUS)).ok());
             let reorder = reorder.filter(|it| *it <= REORDER_MAX).unwrap_or(0);
@@ -288,7 +320,7 @@ impl TsSegmenter {
             self.counters[0] = self.counters[0].wrapping_add(pat.len() as u8) & 0x0F;
             self.counters[1] = self.counters[1].wrapping_add(pmt.len() as u8) & 0x0F;
             pat.iter().chain(&pmt).for_each(|it| body.push(Bytes::copy_from_slice(it)));
-            let known = std::mem::take(&mut self.streams);
+            let known = take(&mut self.streams);
             let n_missing = |pid: u16| known.iter().find(|it| it.pid == pid).map_or(0, |it| it.n_missing);
             let audio = |pid: u16| {
                 let stream = tables.pmt.streams.iter().find(|it| it.pid == pid);
@@ -298,8 +330,15 @@ impl TsSegmenter {
             };
             // The codec stays known, if no frame begins a PES packet in this segment.
             let name = |pid: u16| known.iter().find(|it| it.pid == pid).and_then(|it| it.codec.clone());
-            let open =
-                |pid: u16| OpenStream { pid, audio: audio(pid), codec: name(pid), n_missing: n_missing(pid) };
+            let is_skipped = |pid: u16| known.iter().any(|it| it.pid == pid && it.is_skipped);
+            let open = |pid: u16| OpenStream {
+                pid,
+                audio: audio(pid),
+                codec: name(pid),
+                n_missing: n_missing(pid),
+                is_late: false,
+                is_skipped: is_skipped(pid),
+            };
             self.streams = tables.pids().take(STREAMS_MAX).map(open).collect();
         }
         self.open = Some(body);
@@ -320,6 +359,16 @@ impl TsSegmenter {
         }
         let was_open = stream.n_missing > 0;
         if packet.pusi() {
+            // The cutter says what a hole is: slides can be seconds apart.
+            if let Some(newest) =
+                self.newest_picture.filter(|_| self.picture.is_some() && !self.late.is_active)
+                && let Some(stamp) = stamps(packet).pts
+                && let Ok(ahead) = u64::try_from(distance(newest, stamp, STAMP_MODULUS))
+            {
+                self.late.is_active = self.cutter.is_hole(ahead);
+            }
+            let is_picture = self.access.is_some_and(|it| it.pid() == pid);
+            (stream.is_late, stream.is_skipped) = (self.late.is_active && !is_picture, false);
             if let Some(format) = stream.audio
                 && let Some(codec) = codec::audio_name(packet, format)
             {
@@ -331,6 +380,7 @@ impl TsSegmenter {
             stream.n_missing = stream.n_missing.saturating_sub(packet.payload().len());
         }
         let is_done = stream.n_missing == 0;
+        let (is_late, is_skipped) = (stream.is_late, stream.is_skipped);
         if let Some(closing) = &mut self.closing {
             closing.n_packets += 1;
             if let Some(index) = closing.pids.iter().position(|it| *it == pid) {
@@ -342,7 +392,11 @@ impl TsSegmenter {
                 }
             }
         }
-        if self.open.is_some() { Place::Open } else { Place::Nowhere }
+        match self.open {
+            Some(_) if is_late => Place::Late,
+            Some(_) if !is_skipped => Place::Open,
+            _ => Place::Nowhere,
+        }
     }
 
     fn end_run(&mut self, bytes: &Bytes, (from, place): (usize, Place), to: usize) {
@@ -350,6 +404,13 @@ impl TsSegmenter {
             return;
         }
         let body = match place {
+            Place::Late => {
+                self.late.n_bytes += to - from;
+                if self.late.n_bytes <= self.target_bytes {
+                    self.late.runs.push(bytes.slice(from..to));
+                }
+                None
+            }
             Place::Nowhere => None,
             Place::Open => self.open.as_mut(),
             Place::Closing => self.closing.as_mut().map(|it| &mut it.body),
