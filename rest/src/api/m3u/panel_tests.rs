@@ -154,10 +154,8 @@ async fn the_form_of_addresses_is_the_setting_else_the_one_found_else_the_one_of
     check("auto", "ts", "default").await;
     change("m3u8").await;
     let refused = rest.admin("PATCH", &path, json!({ "live_form": "flv" })).await;
-    assert_eq!(
-        refused.body["live_form"],
-        json!(["This is not a valid choice. Choose one of: auto, ts, none, m3u8."])
-    );
+    let message = refused.body["live_form"][0].as_str().unwrap_or_default();
+    assert!(message.starts_with("\"flv\" is not a valid choice."), "{}", refused.text);
     // A playlist names whole addresses.
     let changed = rest.admin("PATCH", &path, json!({ "account_type": "STD" })).await;
     let shown = [&changed.body["live_form"], &changed.body["live_form_in_use"]];
