@@ -128,6 +128,7 @@ fn plan(number: u32, streams: &[Stream]) -> Plan {
             headers: RequestHeaders::default(),
             reach: Reach::default(),
             profile: it.profile,
+            live_form: None,
             command: None,
             pool: SlotPool {
                 account: AccountId(it.account),

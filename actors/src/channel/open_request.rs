@@ -36,6 +36,7 @@ pub(crate) fn open_request(
         playlist_reader,
         proxy: candidate.proxy.as_ref().map(|it| Arc::new(media_proxy(it))),
         prefers_program: false,
+        other_addresses: None,
     }
 }
 

@@ -35,6 +35,7 @@ fn candidate(path: &str, account: u32, max_streams: u32) -> TitleCandidate {
             headers: RequestHeaders::default(),
             reach: Reach::default(),
             profile: Delivery::Proxy,
+            live_form: None,
             command: None,
             pool: SlotPool {
                 account: AccountId(account),

@@ -89,6 +89,7 @@ pub fn plan_archive(
                 proxy: account.proxy.clone(),
                 url: server.place(url),
                 profile: delivery,
+                live_form: None,
                 command: None,
                 pool: SlotPool::new(&account, profile, members.clone()),
             };

@@ -142,6 +142,7 @@ pub fn plan_title(name: &str, versions: &[TitleVersion], records: &impl PlanReco
                     proxy: account.proxy.clone(),
                     url: server.place(url),
                     profile: delivery,
+                    live_form: None,
                     command: None,
                     pool: SlotPool::new(&account, profile, members.clone()),
                 },

@@ -48,7 +48,9 @@ pub use self::process::{
 };
 pub use self::remote_file::{FILE_PIECE_BYTES_MAX, FilePart, RemoteFile};
 pub(crate) use self::request::base64;
-pub use self::request::{AddressPolicy, OpenRequest, PlaylistAddress, PlaylistFormat, PlaylistReader};
+pub use self::request::{
+    AddressPolicy, OpenRequest, OtherAddresses, PlaylistAddress, PlaylistFormat, PlaylistReader,
+};
 pub use self::settings::{SourceSettings, UdpSettings};
 pub use self::upstream::Upstream;
 

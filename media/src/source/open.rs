@@ -111,14 +111,31 @@ pub async fn open_fed(
 /// # Errors
 /// Same as [`open`].
 pub async fn open_with_output(
-    request: OpenRequest,
+    mut request: OpenRequest,
+    permit: Box<dyn Permit>,
+    upstream: Upstream,
+    output: &mut ProgramOutput,
+) -> Result<Source, UpstreamError> {
+    let opened = open_address(&mut request, permit, upstream, output).await;
+    if let Some(others) = &request.other_addresses {
+        match &opened {
+            Ok(_) => others.opened(&request.url),
+            Err(_) => others.failed(),
+        }
+    }
+    opened
+}
+
+/// Opens the address of a request, or another address of the stream, which is in the request then.
+async fn open_address(
+    request: &mut OpenRequest,
     permit: Box<dyn Permit>,
     upstream: Upstream,
     output: &mut ProgramOutput,
 ) -> Result<Source, UpstreamError> {
     let started = Instant::now();
     if let Some(command) = &request.command {
-        check_for_program(&request, &upstream).await?;
+        check_for_program(request, &upstream).await?;
         let program = ProgramCommand { command, url: &request.url, input: None };
         return open_program(program, permit, upstream, output, started).await;
     }
@@ -136,16 +153,36 @@ pub async fn open_with_output(
         });
     }
     if let Some(target) = udp::parse(&request.url) {
-        return open_udp(target?, &request, permit, &upstream, started).await;
+        return open_udp(target?, request, permit, &upstream, started).await;
     }
     let upstream = upstream.through(request.proxy.as_ref());
     // Outside the timed future, so that a timeout hands socket and permit to the closer.
     let mut http = HttpUpstream::new(permit, upstream.closer.clone());
-    let deadline = started + upstream.settings.first_packet_timeout;
-    let mut is_scrambled = false;
-    let opening = open_http(&request, &mut http, &upstream, &mut is_scrambled);
-    let opened = timeout_at(deadline, opening).await;
-    let opened = opened.unwrap_or_else(|_| Err(cause_of_timeout(is_scrambled).into()))?;
+    let mut refusal = None;
+    let mut others = VecDeque::new();
+    let opened = loop {
+        let (mut is_scrambled, mut is_elsewhere) = (false, false);
+        // Each address has this time for itself.
+        let deadline = Instant::now() + upstream.settings.first_packet_timeout;
+        let opening = open_http(request, &mut http, &upstream, &mut is_scrambled, &mut is_elsewhere);
+        let opened = timeout_at(deadline, opening).await;
+        match opened.unwrap_or_else(|_| Err(cause_of_timeout(is_scrambled).into())) {
+            Ok(opened) => break opened,
+            Err(error) if is_address_refused(&error, is_elsewhere) => {
+                if refusal.is_none() {
+                    others = request.other_addresses.iter().flat_map(|it| it.after_refusal()).collect();
+                }
+                // The refusal of the address in use says more than those of the others.
+                let error = refusal.get_or_insert(error);
+                let Some(url) = others.pop_front() else { return Err(error.clone()) };
+                debug!(%error, "the server does not serve this address, asking for another one of the stream");
+                // The provider must never see two connections.
+                http.hang_up().await;
+                request.url = url;
+            }
+            Err(error) => return Err(refusal.unwrap_or(error)),
+        }
+    };
     let place = opened.target.address.to_string();
     let n_redirects = opened.n_redirects;
     match opened.body {
@@ -168,7 +205,7 @@ pub async fn open_with_output(
             let mut what = format.description().to_owned();
             let prefers_program = request.prefers_program && request.playlist_reader.is_some();
             if format == PlaylistFormat::Hls && !prefers_program {
-                let mut hls = Box::new(HlsSource::new(http, &upstream, &request, response));
+                let mut hls = Box::new(HlsSource::new(http, &upstream, request, response));
                 match first_payload_of(&mut hls, started + upstream.settings.program_start_timeout).await {
                     Ok(()) => {
                         let info = SourceInfo { n_redirects, ..SourceInfo::new(place, started) };
@@ -196,7 +233,7 @@ pub async fn open_with_output(
                 Some(_) => Cause::Unsupported(format!("{what} through this proxy")),
                 None => Cause::NeedsProgram(what),
             };
-            let command = request.playlist_reader.ok_or_else(needs_program)?(&found);
+            let command = request.playlist_reader.as_ref().ok_or_else(needs_program)?(&found);
             // The provider must never see the program's connection beside this one.
             let permit = http.into_permit().await.ok_or(Cause::Panicked)?;
             let program = ProgramCommand { command: &command, url: &found.url, input: None };
@@ -326,6 +363,17 @@ async fn first_payload_of(hls: &mut HlsSource, deadline: Instant) -> Result<(), 
     opened.unwrap_or_else(|_| Err(hls.last_error().unwrap_or_else(late)))
 }
 
+/// Returns whether the server that a request names does not serve this address, so that it may serve another one of the same
+/// stream. A refused login and a full account say nothing about the address, and neither does the status of a server
+/// that this one redirected to (`is_elsewhere`).
+fn is_address_refused(error: &UpstreamError, is_elsewhere: bool) -> bool {
+    match error.cause() {
+        Cause::Status(404..=406) => !is_elsewhere,
+        Cause::NotTs(what) => matches!(what.as_str(), "text/html" | "text/xml" | "application/xhtml+xml"),
+        _ => false,
+    }
+}
+
 /// Returns the cause if the first payload packet did not arrive in time.
 fn cause_of_timeout(is_scrambled: bool) -> Cause {
     if is_scrambled { Cause::Scrambled } else { Cause::FirstPacketTimeout }
@@ -380,11 +428,14 @@ struct FoundPlaylist {
     response: PlaylistResponse,
 }
 
+/// Opens an address over HTTP. `is_scrambled` and `is_elsewhere` record whether the programme is scrambled, and whether
+/// another host was asked after a redirect, also if the opening fails or is dropped.
 async fn open_http(
     request: &OpenRequest,
     http: &mut HttpUpstream,
     upstream: &Upstream,
     is_scrambled: &mut bool,
+    is_elsewhere: &mut bool,
 ) -> Result<OpenedHttp, UpstreamError> {
     let first = HttpTarget::parse(&request.url)?;
     let mut target = first.clone();
@@ -417,6 +468,7 @@ async fn open_http(
             http.hang_up().await;
             redirected_by = peer;
             target = next.0.clone();
+            *is_elsewhere = !target.address.host.eq_ignore_ascii_case(&first.address.host);
             visited.push(next);
             continue;
         }

@@ -43,6 +43,21 @@ pub struct OpenRequest {
     pub playlist_reader: Option<PlaylistReader>,
     /// Whether that program reads HLS playlists that the gateway could read itself. For films.
     pub prefers_program: bool,
+    /// Other addresses of the same stream, for when the server does not serve this one.
+    pub other_addresses: Option<Arc<dyn OtherAddresses>>,
+}
+
+/// Other addresses of the stream that a request opens, on the same server and with the same login.
+pub trait OtherAddresses: Send + Sync {
+    /// Returns the addresses to ask after the server did not serve the first one, in this order. Asked at most once for a
+    /// request.
+    fn after_refusal(&self) -> Vec<String>;
+
+    /// Notes that the stream was opened at this address, the first one or another.
+    fn opened(&self, url: &str);
+
+    /// Notes that it was opened at none. Not called if the opening is dropped.
+    fn failed(&self);
 }
 
 /// Decides which addresses a request may lead to.

@@ -180,7 +180,8 @@ impl State {
         let context = &self.context;
         let known = self.upstream.playlist_at(&grant.candidate.url);
         self.upstream.opening(attempt, grant, |candidate, lease| {
-            let request = open_request(candidate, &context.env.plans.conditions(), known);
+            let mut request = open_request(candidate, &context.env.plans.conditions(), known);
+            request.other_addresses = context.env.plans.addresses().other_forms(candidate);
             let mut upstream = context.env.upstream();
             if let Some(time_left) = time_left {
                 upstream.settings.extend_to(time_left);

@@ -14,7 +14,7 @@ mod identity;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod model;
 
-pub use self::identity::film_id;
+pub use self::identity::{film_id, live_id};
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
