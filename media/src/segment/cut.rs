@@ -286,7 +286,9 @@ impl Cutter {
     }
 
     fn cut(&mut self, time: u64, length: u64, is_break: bool) -> Decision {
-        self.fix_target_duration(length);
+        // A break can come before a distance of random-access points is known.
+        let is_unknown = is_break && self.distance == 0;
+        self.fix_target_duration(if is_unknown { length.max(self.longest) } else { length });
         self.open = Some(Open { start: time, oldest: time, newest: time, n_pictures: 1 });
         self.n_started = self.n_started.saturating_add(1);
         Decision::Cut { length: length.max(1), is_break }
@@ -460,6 +462,19 @@ mod tests {
         }
         assert_eq!(cutter.take_rate(), Some(25.0));
         assert_eq!(cutter.take_rate(), None);
+    }
+
+    #[test]
+    fn a_jump_in_the_first_group_leaves_room_for_the_groups_after_it() {
+        for (group, at) in
+            [1000_u64, 2000, 5000, 9600].into_iter().flat_map(|it| [480, 960].map(|at| (it, at)))
+        {
+            let times = |(ms, kind)| (if ms < at { ms } else { ms + 50_000 }, kind);
+            let (all, target) = segments(regular(0, 90_000, group).map(times));
+            assert_eq!(target, Some(10), "{all:?}");
+            let usual = group.max(4000).to_string();
+            assert!(all[3..].iter().all(|it| *it == usual), "group of {group} ms, jump at {at}: {all:?}");
+        }
     }
 
     #[test]
