@@ -52,8 +52,10 @@ pub struct Plan {
 pub struct Candidate {
     pub stream: StreamId,
     pub stream_name: String,
-    /// The stream's address as the account profile rewrites it.
+    /// The stream's address as the account profile rewrites it, without the number of a programme.
     pub url: SourceUrl,
+    /// The number of the programme to play; `None` leaves the choice to the tables of the stream.
+    pub program: Option<u16>,
     pub kind: SourceKind,
     /// The stream's headers, completed by those of its account.
     pub headers: RequestHeaders,
@@ -241,10 +243,11 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
         let refresh = records.refresh(account.id);
         let members = records.server_group(&account);
         let server = ActiveServer::from_account(&account, records);
+        let (address, named_program) = stream.url().split_program();
         let n_before = plan.candidates.len();
         let mut reason = None;
         for account_profile in account.active_profiles() {
-            let url = rewrites.apply(account_profile, stream.url());
+            let url = rewrites.apply(account_profile, &address);
             let mut headers = stream.provider.headers.over(&account_headers(&account, &url));
             if let Some(agent) = &profile.user_agent {
                 headers.user_agent = Some(agent.clone());
@@ -260,6 +263,7 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
                     stream_name: stream.name().to_owned(),
                     kind: SourceKind::from_url(&url),
                     url,
+                    program: stream.program.or(named_program),
                     headers,
                     reach,
                     proxy: account.proxy.clone(),
