@@ -124,6 +124,7 @@ fn plan(number: u32, streams: &[Stream]) -> Plan {
             stream: StreamId(it.id),
             stream_name: it.name.to_owned(),
             url: SourceUrl::new(format!("http://tv:80/{}", it.name)),
+            program: None,
             kind: SourceKind::HttpTs,
             headers: RequestHeaders::default(),
             reach: Reach::default(),

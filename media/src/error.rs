@@ -61,6 +61,9 @@ pub enum Cause {
     Stall,
     /// No packet of the programme was readable in time, because all were scrambled.
     Scrambled,
+    /// No programme can be found in the tables of the stream, although video or audio arrives. The text contains the
+    /// reason.
+    NoTables(String),
     /// The stream ended. A live stream has no end.
     Ended,
     /// The connection broke while the stream was being read.
@@ -212,6 +215,7 @@ impl UpstreamError {
             | Cause::FirstPacketTimeout
             | Cause::Stall
             | Cause::Scrambled
+            | Cause::NoTables(_)
             | Cause::Ended
             | Cause::Reset(_)
             | Cause::SyncLost
@@ -245,6 +249,7 @@ impl UpstreamError {
             Cause::FirstPacketTimeout => "first_packet_timeout",
             Cause::Stall => "stall",
             Cause::Scrambled => "scrambled",
+            Cause::NoTables(_) => "no_tables",
             Cause::Ended => "ended",
             Cause::Reset(_) => "reset",
             Cause::SyncLost => "sync_lost",
@@ -306,6 +311,7 @@ impl fmt::Display for Cause {
             Cause::FirstPacketTimeout => f.write_str("no video or audio in time"),
             Cause::Stall => f.write_str("video and audio stopped"),
             Cause::Scrambled => f.write_str("the stream is scrambled and cannot be played"),
+            Cause::NoTables(why) => f.write_str(why),
             Cause::Ended => f.write_str("the stream ended"),
             Cause::Reset(why) => write!(f, "the connection broke: {why}"),
             Cause::SyncLost => f.write_str("the transport stream lost its packet synchronisation"),
@@ -374,6 +380,7 @@ mod tests {
             Cause::FirstPacketTimeout,
             Cause::Stall,
             Cause::Scrambled,
+            Cause::NoTables("the stream announces no programme".into()),
             Cause::TooManyRedirects,
         ];
         for cause in yes {
@@ -411,6 +418,7 @@ mod tests {
             Cause::FirstPacketTimeout,
             Cause::Stall,
             Cause::Scrambled,
+            Cause::NoTables("the stream announces no programme".into()),
             Cause::Empty,
             Cause::Status(408),
             Cause::Status(425),

@@ -28,7 +28,7 @@ use domain::stream::{Stream, StreamProperties};
 use domain::stream_profile::{Delivery, StreamProfile};
 use media::error::{Cause, UpstreamError};
 use media::sample::{Sample, Sampler};
-use media::source::{self, ProgramOutput, SourceInfo, Upstream};
+use media::source::{self, KnownSource, ProgramOutput, SourceInfo, Upstream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -297,7 +297,7 @@ struct ReadResult {
 impl TrialReader {
     async fn read(self, candidate: Candidate, lease: Lease) -> ReadResult {
         let mut said = ProgramOutput::default();
-        let mut request = open_request(&candidate, &self.conditions, None);
+        let mut request = open_request(&candidate, &self.conditions, KnownSource::default());
         request.other_addresses = self.addresses.other_forms(&candidate);
         let opened = tokio::select! {
             opened = source::open_with_output(request, Box::new(lease), self.upstream, &mut said) => Some(opened),
@@ -332,7 +332,7 @@ impl ReadResult {
         let pool = &candidate.pool;
         Trial {
             delivery: match &self.opened {
-                Some(SourceInfo { playlist: Some(_), .. }) => Delivery::Command,
+                Some(SourceInfo { known: KnownSource { playlist: Some(_), .. }, .. }) => Delivery::Command,
                 _ => candidate.profile,
             },
             outcome: match self.lost {

@@ -31,6 +31,7 @@ fn candidate(path: &str, account: u32, max_streams: u32) -> TitleCandidate {
             stream: StreamId(0),
             stream_name: "Film".to_owned(),
             url: SourceUrl::new(format!("http://tv:80/{path}")),
+            program: None,
             kind: SourceKind::HttpTs,
             headers: RequestHeaders::default(),
             reach: Reach::default(),

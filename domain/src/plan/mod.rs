@@ -53,11 +53,13 @@ pub struct Plan {
 pub struct Candidate {
     pub stream: StreamId,
     pub stream_name: String,
-    /// The stream's address as the account profile rewrites it.
+    /// The stream's address as the account profile rewrites it, without the number of a programme.
     pub url: SourceUrl,
     /// The form of this address, if its panel may serve another one: `None` for addresses and forms that an admin chose, and
     /// for what the gateway does not read itself.
     pub live_form: Option<LiveForm>,
+    /// The number of the programme to play; `None` leaves the choice to the tables of the stream.
+    pub program: Option<u16>,
     pub kind: SourceKind,
     /// The stream's headers, completed by those of its account.
     pub headers: RequestHeaders,
@@ -251,10 +253,11 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
         let members = records.server_group(&account);
         let server = ActiveServer::from_account(&account, records);
         let live_form = is_of_panel(&stream, &account).then(|| records.live_form(&account));
+        let (address, named_program) = stream.url().split_program();
         let n_before = plan.candidates.len();
         let mut reason = None;
         for account_profile in account.active_profiles() {
-            let url = rewrites.apply(account_profile, stream.url());
+            let url = rewrites.apply(account_profile, &address);
             let mut headers = stream.provider.headers.over(&account_headers(&account, &url));
             if let Some(agent) = &profile.user_agent {
                 headers.user_agent = Some(agent.clone());
@@ -276,6 +279,7 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
                         .map(|it| it.0)
                         .filter(|_| account.live_form.is_none())
                         .filter(|_| delivery == Delivery::Proxy && command.is_none()),
+                    program: stream.program.or(named_program),
                     headers,
                     reach,
                     proxy: account.proxy.clone(),

@@ -118,6 +118,31 @@ fn order(plan: &Plan) -> Vec<(u32, u32)> {
 }
 
 #[test]
+fn a_fragment_names_the_programme_and_is_never_sent() {
+    let with = |url: &str, program| Stream { program, ..stream(1, 1, url) };
+    let whole = "http://h/1.ts?a=b#program=2";
+    for (stream, url, program) in [
+        (with(whole, None), "http://h/1.ts?a=b", Some(2)),
+        (with(whole, Some(7)), "http://h/1.ts?a=b", Some(7)),
+        (with("http://h/1.ts", Some(7)), "http://h/1.ts", Some(7)),
+        (with("udp://@239.0.0.1:1234#program=5", None), "udp://@239.0.0.1:1234", Some(5)),
+        (with("http://h/1.ts#other", None), "http://h/1.ts#other", None),
+    ] {
+        for delivery in [Delivery::Proxy, Delivery::Redirect] {
+            let plan = plan_of(&[stream.clone()], &[account(1, 1)], delivery);
+            let candidate = &plan.candidates[0];
+            assert_eq!((candidate.url.expose(), candidate.program), (url, program));
+        }
+    }
+    // A program gets the address without the number.
+    let mut records = records(&[with("rtsp://h/1#program=2", None)], &[account(1, 1)], Delivery::Proxy);
+    records.conditions.has_ffmpeg = true;
+    let plan = plan_preview(&records.streams[0].clone(), &records);
+    let arguments = plan.candidates[0].command.as_ref().map(|it| it.arguments.join(" ")).unwrap();
+    assert!(arguments.contains("rtsp://h/1") && !arguments.contains('#'), "{arguments}");
+}
+
+#[test]
 fn candidates_are_the_streams_in_order_with_the_profiles_of_their_accounts_default_first() {
     let streams = [stream(2, 1, "http://h/2"), stream(1, 2, "http://h/1"), stream(3, 1, "http://h/3")];
     let plan = plan_of(&streams, &[account(1, 2), account(2, 1)], Delivery::Proxy);

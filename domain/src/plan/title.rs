@@ -141,6 +141,7 @@ pub fn plan_title(name: &str, versions: &[TitleVersion], records: &impl PlanReco
                     headers,
                     proxy: account.proxy.clone(),
                     url: server.place(url),
+                    program: None,
                     profile: delivery,
                     live_form: None,
                     command: None,

@@ -15,7 +15,9 @@ use tracing::debug;
 
 use crate::dial::Proxy;
 use crate::error::Cause;
+use crate::source::known::KnownSource;
 use crate::source::target::HttpTarget;
+use crate::ts::table_reader::TableHints;
 
 /// Default User-Agent.
 const USER_AGENT_DEFAULT: HeaderValue =
@@ -45,6 +47,18 @@ pub struct OpenRequest {
     pub prefers_program: bool,
     /// Other addresses of the same stream, for when the server does not serve this one.
     pub other_addresses: Option<Arc<dyn OtherAddresses>>,
+    /// The number of the programme to follow in a stream with several; `None` leaves the choice to the tables. A program
+    /// that reads the address does not get it.
+    pub program: Option<u16>,
+    /// What earlier openings of the address have shown.
+    pub known: KnownSource,
+}
+
+impl OpenRequest {
+    /// Returns what is known of the tables before the first packet.
+    pub(crate) fn table_hints(&self) -> TableHints {
+        TableHints { program: self.program, wrong_checksums: self.known.wrong_checksums.clone() }
+    }
 }
 
 /// Other addresses of the stream that a request opens, on the same server and with the same login.

@@ -155,6 +155,63 @@ async fn a_source_without_its_announced_video_is_opened_a_little_later() {
     setup.is_clean().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn tables_that_come_late_open_a_source_within_the_time_of_programs() {
+    let setup = Setup::new();
+    let seconds = Duration::from_secs_f64;
+    for (late, opens) in [(3.0, true), (8.0, true), (11.0, false)] {
+        let ts = TsSource { tables_after: seconds(late), ..TsSource::new("late") };
+        setup.a.set("/late", Behaviour::Play(Play::new(ts)));
+        let began = Instant::now();
+        let opened = setup.open("http://a/late").await;
+        let elapsed = began.elapsed().as_secs_f64();
+        match opened {
+            Ok(_) => assert!(opens && (late..late + 0.5).contains(&elapsed), "{late}: {elapsed} s"),
+            Err(error) => {
+                assert_eq!(*error.cause(), Cause::NoTables("the stream announces no programme".into()));
+                assert!(!opens && (10.0..10.1).contains(&elapsed), "{late}: {elapsed} s");
+                assert_eq!(
+                    (error.label(), error.can_retry(), error.is_permanent()),
+                    ("no_tables", false, false)
+                );
+            }
+        }
+        setup.is_clean().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_whose_checksums_are_wrong_opens_and_is_known_afterwards() {
+    let setup = Setup::new();
+    let ts = TsSource { has_wrong_checksums: true, ..TsSource::new("wrong") };
+    setup.a.set("/wrong", Behaviour::Play(Play::new(ts)));
+    let began = Instant::now();
+    let source = setup.open("http://a/wrong").await.unwrap();
+    // Ten PATs and ten PMTs, each five times a second.
+    let elapsed = began.elapsed().as_secs_f64();
+    assert!((3.0..4.5).contains(&elapsed), "{elapsed} s");
+    let known = source.info().known.clone();
+    assert_eq!(known.wrong_checksums, [0, 0x1000]);
+    drop(source);
+    let began = Instant::now();
+    let request = OpenRequest { url: "http://a/wrong".into(), known, ..OpenRequest::default() };
+    drop(setup.open_request(request).await.unwrap());
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    setup.is_clean().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_programme_that_is_not_in_the_stream_is_named_with_those_that_are() {
+    let setup = Setup::new();
+    setup.a.set("/x", Behaviour::Play(Play::new(TsSource { program: 7, ..TsSource::new("x") })));
+    let request =
+        |program| OpenRequest { url: "http://a/x".into(), program: Some(program), ..OpenRequest::default() };
+    drop(setup.open_request(request(7)).await.unwrap());
+    let error = setup.open_request(request(5)).await.unwrap_err();
+    assert_eq!(error.to_string(), "programme 5 is not in the stream; it has 7");
+    setup.is_clean().await;
+}
+
 // Holds T-fo.2 (media's part: which cause, how soon).
 #[tokio::test(start_paused = true)]
 async fn every_failure_to_open_is_reported_with_its_cause_in_time() {
@@ -900,7 +957,10 @@ async fn a_playlist_behind_any_address_is_read_by_a_program_with_the_same_permit
     };
     let mut source = setup.open_request(request).await.unwrap();
     let (info, asked) = (source.info().clone(), asked.lock().clone());
-    assert_eq!((info.place.as_str(), info.n_redirects, info.playlist), ("cat", 2, Some(PlaylistFormat::Hls)));
+    assert_eq!(
+        (info.place.as_str(), info.n_redirects, info.known.playlist),
+        ("cat", 2, Some(PlaylistFormat::Hls))
+    );
     assert_eq!(asked.len(), 1);
     assert_eq!((asked[0].url.as_str(), asked[0].is_trusted), ("http://b/live/2", false));
     assert_eq!(asked[0].cookies, ["token=t; path=/; domain=b"]);

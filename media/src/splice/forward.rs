@@ -59,7 +59,7 @@ pub(crate) struct Forwarder {
 /// How packets are forwarded.
 #[derive(Debug)]
 enum Mode {
-    /// For a first source with one programme: all PIDs pass unchanged, announced or not.
+    /// For a first source with one programme whose tables are right: all PIDs pass unchanged, announced or not.
     Unchanged,
     /// For other sources: only the programme is forwarded, rewritten.
     Rewritten {
@@ -161,7 +161,7 @@ impl Forwarder {
         let is_first = output.tables.is_none();
         let n_programs =
             reader.tables().map_or(0, |it| it.pat.programs.iter().filter(|it| it.0 != 0).count());
-        let mode = if is_first && n_programs == 1 {
+        let mode = if is_first && n_programs == 1 && !reader.has_corrections() {
             Mode::Unchanged
         } else {
             let clock_floor = output.clock.filter(|_| start.keeps_clock);

@@ -178,7 +178,7 @@ impl State {
         let is_speculative = self.upstream.is_speculative();
         self.report(ChannelChange::Opening { candidate: grant.candidate.clone(), is_speculative });
         let context = &self.context;
-        let known = self.upstream.playlist_at(&grant.candidate.url);
+        let known = self.upstream.known_source(&grant.candidate.url);
         self.upstream.opening(attempt, grant, |candidate, lease| {
             let mut request = open_request(candidate, &context.env.plans.conditions(), known);
             request.other_addresses = context.env.plans.addresses().other_forms(candidate);
