@@ -17,6 +17,7 @@ use super::http::{HttpUpstream, is_headless};
 use super::node::{NodeRequest, NodeSource};
 use super::probe::{BodyPart, InnerHead, Probe, Probed};
 use super::process::ProcessSource;
+use super::refusal::refusal_cause;
 use super::request::{self, OpenRequest, PlaylistAddress, PlaylistFormat};
 use super::target::{HttpTarget, location, program_address};
 use super::udp::{self, UdpSource, UdpTarget};
@@ -423,7 +424,7 @@ async fn open_http(
         match status {
             StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT => return Err(Cause::Empty.into()),
             _ if !status.is_success() => {
-                let error = UpstreamError::new(Cause::Status(status.as_u16()));
+                let error = UpstreamError::new(refusal_cause(http, &response).await);
                 return Err(error.behind_redirect(is_redirected));
             }
             _ => {}
