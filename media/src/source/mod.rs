@@ -14,6 +14,7 @@ mod open;
 pub(crate) mod payload;
 mod probe;
 mod process;
+mod refusal;
 mod remote_file;
 mod request;
 mod settings;

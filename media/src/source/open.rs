@@ -17,6 +17,7 @@ use super::http::{HttpUpstream, is_headless};
 use super::node::{NodeRequest, NodeSource};
 use super::probe::{BodyPart, InnerHead, Probe, Probed};
 use super::process::ProcessSource;
+use super::refusal::refusal_cause;
 use super::request::{self, OpenRequest, PlaylistAddress, PlaylistFormat};
 use super::settings::SourceSettings;
 use super::target::{HttpTarget, location, program_address};
@@ -459,7 +460,7 @@ struct FoundPlaylist {
     response: PlaylistResponse,
 }
 
-/// Opens an address over HTTP. `is_scrambled` and `is_elsewhere` record whether the programme is scrambled, and whether
+/// Opens an address over HTTP. `is_elsewhere` records whether
 /// another host was asked after a redirect, also if the opening fails or is dropped.
 async fn open_http(
     request: &OpenRequest,
@@ -511,7 +512,7 @@ async fn open_http(
         match status {
             StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT => return Err(Cause::Empty.into()),
             _ if !status.is_success() => {
-                let error = UpstreamError::new(Cause::Status(status.as_u16()));
+                let error = UpstreamError::new(refusal_cause(http, &response).await);
                 return Err(error.behind_redirect(is_redirected));
             }
             _ => {}

@@ -60,14 +60,14 @@ impl State {
         self.lost(attempt, UpstreamError::new(Cause::Revoked));
     }
 
-    /// Gives up the slot if nobody watches, if the only viewer is the one who asks for the other channel, or to a recording
+    /// Gives up the slot if nobody watches, if all viewers are the device that asks for the other channel, or to a recording
     /// that precedes those of this channel or for which these can move to another account.
     fn yield_slot(&mut self, asked_by: u64, viewer: Option<&Viewer>, claim: Option<&RecordingClaim>) {
         let is_deserted = self.is_deserted();
         let n_edges = self.sharing.n_edges();
         let is_replaced = self.context.env.settings().at_limit == AtLimit::ReplaceOwn
             && n_edges == 0
-            && viewer.zip(self.audience.sole_viewer()).is_some_and(|(new, own)| own.is_same_device(new));
+            && viewer.is_some_and(|it| self.audience.is_of_device(it));
         let playing = self.upstream.profile();
         let is_preceded = claim.is_some_and(|it| {
             self.audience.yields_to(it, playing, n_edges) || (it.moves() && self.moves_elsewhere(playing))
