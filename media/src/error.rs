@@ -103,6 +103,15 @@ pub enum Scope {
     Candidate,
 }
 
+/// What a loss shows about the next attempt at the same stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LossKind {
+    /// The response ended, the connection broke or the program exited.
+    Ended,
+    /// Anything else.
+    Other,
+}
+
 impl UpstreamError {
     /// Creates an error with this cause.
     pub fn new(cause: Cause) -> Self {
@@ -146,6 +155,14 @@ impl UpstreamError {
         match self.cause {
             Cause::Status(status) if is_account_refusal(status) => Scope::Candidate,
             _ => Scope::Stream,
+        }
+    }
+
+    /// Returns the kind of loss that this is of a source that played.
+    pub fn kind(&self) -> LossKind {
+        match self.cause {
+            Cause::Ended | Cause::Reset(_) | Cause::Exited(_) => LossKind::Ended,
+            _ => LossKind::Other,
         }
     }
 
