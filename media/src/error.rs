@@ -115,6 +115,15 @@ pub enum Scope {
     Candidate,
 }
 
+/// What a loss shows about the next attempt at the same stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LossKind {
+    /// The response ended, the connection broke or the program exited.
+    Ended,
+    /// Anything else.
+    Other,
+}
+
 impl UpstreamError {
     /// Creates an error with this cause.
     pub fn new(cause: Cause) -> Self {
@@ -160,6 +169,14 @@ impl UpstreamError {
             Cause::Region(_) => Scope::Candidate,
             Cause::Tuner { .. } if self.is_full_now() => Scope::Candidate,
             _ => Scope::Stream,
+        }
+    }
+
+    /// Returns the kind of loss that this is of a source that played.
+    pub fn kind(&self) -> LossKind {
+        match self.cause {
+            Cause::Ended | Cause::Reset(_) | Cause::Exited(_) => LossKind::Ended,
+            _ => LossKind::Other,
         }
     }
 

@@ -465,3 +465,43 @@ async fn a_silent_stream_that_sends_again_first_plays_on_and_the_other_is_closed
     assert_eq!((provider.peak(), provider.path(FIRST).n_requests()), (2, 1));
     assert_eq!((gateway.gateway.counts().losses(), gateway.n_events("channel_failover")), (0, 0));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn responses_of_a_few_seconds_play_without_growing_gaps() {
+    // Holds T-fo.8, its half about responses that end.
+    let provider = Provider::start();
+    // At the rate of the picture each response lasts for 2.4 s.
+    provider.path(FIRST).answers(MockResponse::play(first()).until(300_000, Cut::End));
+    let list = provider.playlist(&[("news", "News", FIRST)]);
+    let gateway = Setup::new().list(&list).engine(fast_settings).start().await;
+    let player = gateway.watch("News").await;
+    eventually("the ninth response", || provider.path(FIRST).n_requests() >= 9).await;
+    player.more_bytes(50_000).await;
+    player.received(|r| {
+        let longest = r.longest_silence_of_payload();
+        assert!(longest < Duration::from_millis(1_200), "a gap of {longest:?}");
+        assert_eq!(r.ts.labels, ["first"]);
+    });
+    assert_eq!((provider.peak(), gateway.n_events("channel_failover")), (1, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_first_packet_is_waited_for_again_after_a_drop() {
+    let provider = Provider::start();
+    let slow = MockResponse::play(first()).after(Duration::from_millis(2_500));
+    provider.path(FIRST).answers(slow);
+    let list = provider.playlist(&[("news", "News", FIRST)]);
+    let impatient = |settings: &mut Settings| {
+        fast_settings(settings);
+        settings.first_packet_timeout = Duration::from_secs(1);
+    };
+    let gateway = Setup::new().list(&list).engine(impatient).start().await;
+    let player = gateway.watch("News").await;
+    for n_requests in [2, 3] {
+        player.more_bytes(300_000).await;
+        provider.path(FIRST).cut(Cut::End);
+        eventually("the next request", || provider.path(FIRST).n_requests() >= n_requests).await;
+        player.more_bytes(100_000).await;
+        assert_eq!(provider.path(FIRST).n_requests(), n_requests, "each connection was waited for");
+    }
+}

@@ -60,8 +60,8 @@ impl Playout {
             | AttemptStep::Waiting { index, until } => {
                 if let Some(moved) = playable(*index) {
                     *index = moved;
-                    if self.has_untried_beside(moved) {
-                        // The attempt was given what is left of the start time because it was the last one.
+                    if self.can_other_use_time(moved, now) {
+                        // The attempt was given more time because no other candidate could use it.
                         *until = (*until).min(after(now, self.settings.open_timeout));
                     }
                     return join(playing, next);

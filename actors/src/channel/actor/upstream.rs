@@ -62,6 +62,8 @@ pub(super) struct LostAttempt {
     pub(super) was_playing: bool,
     /// For how long it played.
     pub(super) played: Option<Duration>,
+    /// Whether it played for so long that its end is no failure.
+    pub(super) played_well: bool,
 }
 
 /// Everything that a release gives back.
@@ -369,6 +371,7 @@ impl ChannelUpstream {
     /// Ends an attempt that failed. Returns `None` when it is already over.
     pub(super) fn lost(&mut self, attempt: Attempt) -> Option<LostAttempt> {
         let was_playing = self.is_playing(attempt);
+        let played_well = was_playing && self.playout.has_played_well(Instant::now().into_std());
         let it = self.tries.remove(&attempt)?;
         let mut played = None;
         if was_playing {
@@ -387,6 +390,7 @@ impl ChannelUpstream {
             waits_for_release,
             was_playing,
             played,
+            played_well,
         })
     }
 
