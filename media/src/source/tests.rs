@@ -225,6 +225,18 @@ async fn every_failure_to_open_is_reported_with_its_cause_in_time() {
         ("404", Behaviour::Status(404), Cause::Status(404), Duration::ZERO),
         ("429", Behaviour::Status(429), Cause::Status(429), Duration::ZERO),
         ("503", Behaviour::Status(503), Cause::Status(503), Duration::ZERO),
+        (
+            "805",
+            Behaviour::Raw("HTTP/1.1 503 S\r\nX-HDHomeRun-Error: 805 All Tuners In Use\r\n\r\n".into()),
+            Cause::Tuner { status: 503, code: 805 },
+            Duration::ZERO,
+        ),
+        (
+            "region",
+            Behaviour::Raw("HTTP/1.1 403 No\r\nContent-Length: 27\r\n\r\nnot allowed in your country".into()),
+            Cause::Region(403),
+            Duration::ZERO,
+        ),
         ("304", Behaviour::Status(304), Cause::Status(304), Duration::ZERO),
         ("204", Behaviour::Raw("HTTP/1.1 204 None\r\n\r\n".into()), Cause::Empty, Duration::ZERO),
         ("html", Behaviour::Html, not_ts("text/html"), Duration::ZERO),
