@@ -460,8 +460,8 @@ struct FoundPlaylist {
     response: PlaylistResponse,
 }
 
-/// Opens an address over HTTP. `is_elsewhere` records whether
-/// another host was asked after a redirect, also if the opening fails or is dropped.
+/// Opens an address over HTTP. `is_elsewhere` records whether another host was asked after a redirect, also if the opening
+/// fails or is dropped.
 async fn open_http(
     request: &OpenRequest,
     http: &mut HttpUpstream,
