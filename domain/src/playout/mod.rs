@@ -217,8 +217,11 @@ impl Playout {
         let first_packet = match extends_connect {
             true => self.incident.start_time_left(now, &self.settings)?,
             false => {
-                let give_up_in = self.give_up_at().map(|it| it.saturating_duration_since(now));
-                give_up_in.map_or(self.settings.start_timeout, |it| it.min(self.settings.start_timeout))
+                let longest = self.settings.start_timeout;
+                let give_up_in = self.give_up_at().map_or(longest, |it| it.saturating_duration_since(now));
+                // Others that failed lately get their turn before the channel gives up.
+                let has_others = self.candidates.playable().any(|it| it != index);
+                longest.min(if has_others { give_up_in / 2 } else { give_up_in })
             }
         };
         (!first_packet.is_zero()).then_some(Patience { first_packet, extends_connect })
