@@ -238,7 +238,9 @@ async fn sound_stays_with_its_picture_over_jumps_of_the_clock_after_a_reconnect(
     for player in &players {
         player.sees("first").await;
     }
-    paths.iter().for_each(|path| drop(provider.path(path).cut(Cut::Reset)));
+    for path in paths {
+        provider.path(path).cut(Cut::Reset);
+    }
     const VIDEO: u16 = 0x100;
     for (player, picture) in players.iter().zip(&pictures) {
         player
