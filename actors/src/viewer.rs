@@ -13,7 +13,7 @@ pub struct Viewer {
     pub address: IpAddr,
     /// `User-Agent` header as received, shortened by the caller.
     pub agent: String,
-    /// What distinguishes it from others with the same address and program.
+    /// Distinguishes it from others with the same address and program.
     #[serde(default, skip_serializing_if = "Identity::is_unknown")]
     pub identity: Identity,
 }

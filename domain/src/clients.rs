@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn libraries_and_media_servers_are_no_devices() {
+    fn names_of_libraries_and_media_servers_say_nothing_about_the_device() {
         for (agent, expected) in [
             ("", true),
             ("Lavf/60.16.100", true),

@@ -1,6 +1,6 @@
 //! Sections of PAT and PMT with right and wrong checksums and numbers, repeated and damaged, through a table reader.
 //!
-//! The bytes are records: a byte for what is sent and how, a byte for the length, and the body of the section.
+//! The bytes are records: a byte that selects the table and its packing, a byte for the length, and the body of the section.
 
 #![no_main]
 

@@ -115,7 +115,7 @@ pub enum Scope {
     Candidate,
 }
 
-/// What a loss shows about the next attempt at the same stream.
+/// The kind of a loss, for the next attempt at the same stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LossKind {
     /// The response ended, the connection broke or the program exited.

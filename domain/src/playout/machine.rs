@@ -1,5 +1,6 @@
 //! Transitions of the playout: start, attempts, losses, backoffs and the end.
 
+use std::ops::ControlFlow::{self, Break, Continue};
 use std::time::{Duration, Instant};
 
 use super::Playout;
@@ -93,8 +94,8 @@ impl Playout {
 
     fn granted(&mut self, state: PlayoutState, attempt: Attempt, index: usize, now: Instant) -> PlayoutState {
         let (playing, mut next) = match split_at(state, attempt) {
-            Ok(both) => both,
-            Err(state) => return state,
+            Continue(both) => both,
+            Break(state) => return state,
         };
         match &next.step {
             AttemptStep::Asked { order, .. } if order.contains(&index) => {
@@ -122,9 +123,9 @@ impl Playout {
 
     fn full(&mut self, state: PlayoutState, attempt: Attempt, now: Instant) -> PlayoutState {
         let (playing, next) = match split_at(state, attempt) {
-            Ok((playing, next)) if matches!(next.step, AttemptStep::Asked { .. }) => (playing, next),
-            Ok((playing, next)) => return join(playing, next),
-            Err(state) => return state,
+            Continue((playing, next)) if matches!(next.step, AttemptStep::Asked { .. }) => (playing, next),
+            Continue((playing, next)) => return join(playing, next),
+            Break(state) => return state,
         };
         match (playing, next.why) {
             // The present source has some time left to send again.
@@ -155,8 +156,8 @@ impl Playout {
 
     fn opened(&mut self, state: PlayoutState, attempt: Attempt, now: Instant) -> PlayoutState {
         let (playing, mut next) = match split_at(state, attempt) {
-            Ok(both) => both,
-            Err(state) => return state,
+            Continue(both) => both,
+            Break(state) => return state,
         };
         let AttemptStep::Dialling { index, .. } = next.step else { return join(playing, next) };
         next.opened = Some(now);
@@ -280,7 +281,7 @@ impl Playout {
                 self.alone(next)
             }
             other => match split_at(other, attempt) {
-                Ok((playing, next)) => match next.step {
+                Continue((playing, next)) => match next.step {
                     AttemptStep::Dialling { index, .. }
                     | AttemptStep::Preparing { index, .. }
                     | AttemptStep::Following { index, .. } => {
@@ -288,7 +289,7 @@ impl Playout {
                     }
                     _ => join(playing, next),
                 },
-                Err(state) => state,
+                Break(state) => state,
             },
         }
     }
@@ -311,8 +312,8 @@ impl Playout {
                 self.try_next(now)
             }
             other => match split(other) {
-                Ok((playing, next)) => self.step_timed_out(playing, next, now),
-                Err(state) => state,
+                Continue((playing, next)) => self.step_timed_out(playing, next, now),
+                Break(state) => state,
             },
         }
     }
@@ -604,12 +605,14 @@ impl Playout {
     }
 }
 
-/// Splits a state with an attempt in progress into the playing source and the attempt.
-pub(super) fn split(state: PlayoutState) -> Result<(Option<PlayingSource>, OpeningAttempt), PlayoutState> {
+/// Splits a state with an attempt in progress into the playing source and the attempt. Any other state is returned as a break.
+pub(super) fn split(
+    state: PlayoutState,
+) -> ControlFlow<PlayoutState, (Option<PlayingSource>, OpeningAttempt)> {
     match state {
-        PlayoutState::Opening(next) => Ok((None, next)),
-        PlayoutState::Beside { playing, next } => Ok((Some(playing), next)),
-        other => Err(other),
+        PlayoutState::Opening(next) => Continue((None, next)),
+        PlayoutState::Beside { playing, next } => Continue((Some(playing), next)),
+        other => Break(other),
     }
 }
 
@@ -617,11 +620,11 @@ pub(super) fn split(state: PlayoutState) -> Result<(Option<PlayingSource>, Openi
 fn split_at(
     state: PlayoutState,
     attempt: Attempt,
-) -> Result<(Option<PlayingSource>, OpeningAttempt), PlayoutState> {
+) -> ControlFlow<PlayoutState, (Option<PlayingSource>, OpeningAttempt)> {
     match &state {
         PlayoutState::Opening(next) | PlayoutState::Beside { next, .. } if next.attempt == attempt => {
             split(state)
         }
-        _ => Err(state),
+        _ => Break(state),
     }
 }

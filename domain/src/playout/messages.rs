@@ -39,10 +39,10 @@ pub enum FailureScope {
     Candidate,
 }
 
-/// What a loss shows about the next attempt at the same stream.
+/// The kind of a loss, for the next attempt at the same stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FailureKind {
-    /// The response ended, the connection broke or the program exited: after healthy play that is no failure.
+    /// The response ended, the connection broke or the program exited: after healthy play that does not count as a failure.
     Ended,
     Other,
 }

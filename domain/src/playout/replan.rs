@@ -1,5 +1,6 @@
 //! A new plan for a running channel: indices change, the playing source is not touched.
 
+use std::ops::ControlFlow::{Break, Continue};
 use std::time::Instant;
 
 use super::Playout;
@@ -29,17 +30,17 @@ impl Playout {
         self.switches.move_candidates(&moved, |it| self.candidates.can_play(it));
 
         match split(state) {
-            Ok((playing, next)) => {
+            Continue((playing, next)) => {
                 let playing = playing.map(|it| PlayingSource { index: kept(it.index), ..it });
                 self.replan_attempt(playing, next, &moved, now)
             }
-            Err(PlayoutState::Playing(playing)) => {
+            Break(PlayoutState::Playing(playing)) => {
                 let index = kept(playing.index);
                 // A return that is already scheduled keeps its time.
                 let return_at = self.return_at(index, now).map(|it| playing.return_at.unwrap_or(it));
                 PlayoutState::Playing(PlayingSource { index, return_at, ..playing })
             }
-            Err(other) => other,
+            Break(other) => other,
         }
     }
 

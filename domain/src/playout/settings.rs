@@ -33,7 +33,7 @@ pub struct PlayoutSettings {
     pub bucket_tokens: u32,
     /// Playing time that earns a candidate one immediate retry.
     pub token_play: Duration,
-    /// Time from `Opened` after which the end of a response is no failure. A shorter response cannot be played well, and
+    /// Time from `Opened` after which the end of a response does not count as a failure. A shorter response cannot be played well, and
     /// asking again for each of them at once would flood the provider.
     pub healthy_play: Duration,
     /// Time for which a candidate is remembered whose responses ended close together.

@@ -3,7 +3,7 @@
 use super::request::PlaylistFormat;
 use crate::ts::table_reader::TableHints;
 
-/// What earlier openings of an address have shown. It makes the next one quicker and is never needed.
+/// The findings of earlier openings of an address. They make the next one quicker and are never needed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KnownSource {
     /// The format of the playlist of segments that the address led to, and that a program reads.

@@ -65,7 +65,7 @@ pub struct SourceInfo {
     pub place: String,
     /// Number of redirects that were followed.
     pub n_redirects: usize,
-    /// What the opening has shown, for the next one.
+    /// The findings of the opening, for the next one.
     pub known: KnownSource,
     /// Time from the first connection attempt to the first payload packet.
     pub opened_in: Duration,
@@ -87,7 +87,7 @@ impl SourceInfo {
 /// Dropping it closes it in the background and returns the permit afterwards.
 pub struct Source {
     info: SourceInfo,
-    /// What is known of its tables.
+    /// Facts about its tables, for their reader.
     hints: TableHints,
     /// Bytes up to and including the first payload packet.
     read_ahead: VecDeque<Bytes>,

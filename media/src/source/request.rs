@@ -50,7 +50,7 @@ pub struct OpenRequest {
     /// The number of the programme to follow in a stream with several; `None` leaves the choice to the tables. A program
     /// that reads the address does not get it.
     pub program: Option<u16>,
-    /// What earlier openings of the address have shown.
+    /// The findings of earlier openings of the address.
     pub known: KnownSource,
 }
 

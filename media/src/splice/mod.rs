@@ -52,7 +52,7 @@ pub struct Splice {
     output: Output,
     phase: Phase,
     beside: Option<Beside>,
-    /// What is known of the tables of the present source.
+    /// Facts about the tables of the present source.
     hints: TableHints,
 }
 

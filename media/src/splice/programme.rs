@@ -237,6 +237,9 @@ mod tests {
                 let mut model = Model::new();
                 // Whatever crossed a jump keeps its new time; after every event the sound is asked again.
                 let mut bases = [100.0; 3];
+                for (name, ahead) in names {
+                    model.event(&format!("{name}={}", 100.0 + ahead), 900_000);
+                }
                 for n in 0..3 {
                     for crossing in order {
                         bases[crossing] += jump;

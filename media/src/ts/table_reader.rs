@@ -18,7 +18,7 @@ const ODD_NUMBERS_MIN: u8 = 3;
 /// Maximum number of PMTs with such numbers that are counted on one PID.
 const ODD_NUMBERS_MAX: usize = 8;
 
-/// What is known of the tables of a source before its first packet.
+/// Facts about the tables of a source that are known before its first packet.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TableHints {
     /// The number of the programme to follow; `None` leaves the choice to the tables.
@@ -68,7 +68,7 @@ struct MapPid {
     numbers: MapNumbers,
 }
 
-/// What the numbers in the PMTs of a PID have shown.
+/// The numbers in the PMTs of a PID.
 #[derive(Debug, Clone, Default)]
 struct MapNumbers {
     /// Whether a PMT had a number that the PAT has for this PID.

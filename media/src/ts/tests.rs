@@ -653,8 +653,11 @@ proptest! {
             .map(|(stream_type, pid, descriptors)| ElementaryStream { stream_type, pid, descriptors });
         let pmt = Pmt { program: programs[0].0, version: 9, pcr_pid: 0x99, program_info: info, streams: streams.collect() };
         let mut reader = TableReader::new();
-        for packet in pat.packets(cc).iter().chain(&pmt.packets(programs[0].1, cc)) {
-            reader.packet(Packet::new(packet));
+        // A programme without a picture is followed when the others were not described for some time.
+        for cc in (0..20).map(|n| (cc + n) & 0x0F) {
+            for packet in pat.packets(cc).iter().chain(&pmt.packets(programs[0].1, cc)) {
+                reader.packet(Packet::new(packet));
+            }
         }
         let tables = reader.tables();
         prop_assert_eq!(tables.map(|it| (&it.pat, &it.pmt)), Some((&pat, &pmt)));

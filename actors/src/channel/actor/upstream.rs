@@ -62,7 +62,7 @@ pub(super) struct LostAttempt {
     pub(super) was_playing: bool,
     /// For how long it played.
     pub(super) played: Option<Duration>,
-    /// Whether it played for so long that its end is no failure.
+    /// Whether it played for long enough that its end does not count as a failure.
     pub(super) played_well: bool,
 }
 
@@ -84,7 +84,7 @@ pub(super) struct ChannelUpstream {
     playout: Playout,
     tries: BTreeMap<Attempt, Try>,
     playing: Option<(Attempt, Candidate)>,
-    /// What the last openings of addresses of the plan have shown.
+    /// The findings of the last openings of addresses of the plan.
     known_sources: HashMap<SourceUrl, KnownSource>,
     deadline: Option<(Instant, AbortOnDropHandle<()>)>,
     ring: Ring,

@@ -58,7 +58,7 @@ fn three_drops_in_a_minute_change_the_source() {
 
 // Holds T-fo.8, its half about responses that end.
 #[test]
-fn a_response_that_ends_after_healthy_play_is_no_failure() {
+fn a_response_that_ends_after_healthy_play_does_not_count_as_a_failure() {
     for play in ["after 2 s", "after 6 s", "after 11 s", "after 29 s", "after 31 s"] {
         let mut script = Script::new("a", settings());
         script.happens("start");
