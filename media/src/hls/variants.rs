@@ -28,7 +28,8 @@ impl Variants {
         let is_certain = |it: &Variant| it.picture == VariantPicture::Certain;
         let has_picture = master.variants.iter().any(is_certain);
         let mut variants = master.variants;
-        variants.retain(|it| !it.has_separate_audio && !(has_picture && it.picture == VariantPicture::None));
+        let lacks_picture = |it: &Variant| has_picture && it.picture == VariantPicture::None;
+        variants.retain(|it| !it.has_separate_audio && !lacks_picture(it));
         if has_picture && !variants.iter().any(is_certain) {
             variants.clear();
         }

@@ -40,7 +40,7 @@ pub(crate) struct Forwarder {
     timeline: Timeline,
     access: Option<u16>,
     /// The clocks that were sent, for [`Mode::Rewritten`].
-    programme: ProgrammeClock,
+    programme: Box<ProgrammeClock>,
     /// Packets of the streams that jumped before the programme.
     early: EarlyPackets,
     /// Whether the PCR agrees with the time stamps.
@@ -220,7 +220,7 @@ impl Forwarder {
             reader,
             timeline,
             access: None,
-            programme: ProgrammeClock::default(),
+            programme: Box::default(),
             early: EarlyPackets::default(),
             keeps_clock: true,
             leading: LeadingPictures::default(),
