@@ -4,18 +4,26 @@
 //! survives a restart, and live channels load their plans again as after any other commit. Until it is stored, it counts
 //! for those that share this value.
 //!
+//! The form of the addresses of a panel's live streams is found out and stored in the same way: a stream that the panel does
+//! not serve in the form in use is asked for in the others, once a day for each account.
+//!
 //! A node of a cluster that does not write the configuration keeps what it has learnt in memory, and passes it on to the one
 //! that does; the newest of both counts.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use domain::account::Account;
-use domain::account_addresses::{AddressRecord, HostFailure, HostRequest, addresses_of, at_address};
+use domain::account_addresses::{
+    AddressRecord, FORMS_PERIOD_MS, HostFailure, HostRequest, addresses_of, at_address,
+};
 use domain::ids::AccountId;
-use domain::panel::PanelLogin;
+use domain::panel::{LiveForm, PanelLogin};
+use domain::plan::{Candidate, TrialAddresses};
 use domain::source_url::SourceUrl;
 use media::error::{Cause, UpstreamError};
+use media::source::OtherAddresses;
 use parking_lot::Mutex;
 use storage::{Models, Write};
 use tokio::sync::watch;
@@ -33,6 +41,10 @@ pub struct AccountAddresses {
     pending: Arc<Mutex<HashMap<AccountId, (AddressRecord, usize)>>>,
     /// Changes that this node of a cluster may not store; at most one record for each account.
     learnt: watch::Sender<BTreeMap<AccountId, AddressRecord>>,
+    /// The form in which live streams of a panel played last, and when, in milliseconds since 1970; one for each account.
+    played: Arc<Mutex<HashMap<AccountId, (LiveForm, i64)>>>,
+    /// The accounts of which a stream is asked for in other forms now.
+    searching: Arc<Mutex<HashSet<AccountId>>>,
 }
 
 impl AccountAddresses {
@@ -66,9 +78,12 @@ impl AccountAddresses {
             for record in learnt {
                 let id = record.account.0;
                 let stored = write.get::<AddressRecord>(id)?;
-                let is_newer = stored.is_none_or(|it| learnt_at(&it) < learnt_at(&record));
-                if is_newer && write.get::<Account>(id)?.is_some() {
-                    write.put(&record)?;
+                let merged = match stored.clone() {
+                    Some(stored) => stored.merge(record),
+                    None => record,
+                };
+                if stored.as_ref() != Some(&merged) && write.get::<Account>(id)?.is_some() {
+                    write.put(&merged)?;
                 }
             }
             Ok(())
@@ -173,6 +188,95 @@ impl AccountAddresses {
         }
     }
 
+    /// Returns the form of the addresses of live streams of a panel account.
+    pub(crate) fn live_form(&self, account: &Account) -> LiveForm {
+        let login = self.models.as_ref().and_then(|models| {
+            let infos = models.profile_infos.load();
+            LiveForm::from_login(&infos.get(account.default_profile()?.id.0)?.user_info)
+        });
+        LiveForm::in_force(account.live_form, self.record(account.id).live_form, login).0
+    }
+
+    /// Returns how a trial uses the addresses of an account.
+    pub(crate) fn for_trial(&self, account: &Account) -> TrialAddresses {
+        TrialAddresses { active: self.active(account), live_form: self.live_form(account) }
+    }
+
+    /// Returns the other forms of the address of a candidate, if they may be tried.
+    pub(crate) fn other_forms(&self, candidate: &Candidate) -> Option<Arc<dyn OtherAddresses>> {
+        Some(Arc::new(OtherForms {
+            addresses: self.clone(),
+            account: candidate.pool.account,
+            url: candidate.url.clone(),
+            form: candidate.live_form?,
+            is_searching: AtomicBool::new(false),
+        }))
+    }
+
+    /// Returns the forms to try for a stream that the panel does not serve in this form, in this order, and whether this is a
+    /// search, which the caller ends. They are tried once a day, and only while no stream of the account plays in the form in
+    /// force: a stream that is off air is refused as well.
+    fn forms_to_try(&self, account: AccountId, refused: LiveForm) -> (Vec<LiveForm>, bool) {
+        let account = self.account(account).filter(|it| it.live_form.is_none());
+        let Some(account) = account else { return (Vec::new(), false) };
+        let in_force = self.live_form(&account);
+        if in_force != refused {
+            // Another stream has found it since the plan was made.
+            return (vec![in_force], false);
+        }
+        let now = now_ms();
+        let played = self.played.lock().get(&account.id).copied();
+        let plays = played.is_some_and(|(form, at)| {
+            form == refused && (0..FORMS_PERIOD_MS).contains(&now.saturating_sub(at))
+        });
+        // Two streams never search at the same time.
+        if plays || !self.searching.lock().insert(account.id) {
+            return (Vec::new(), false);
+        }
+        if !self.record(account.id).may_try_forms(now) {
+            self.searching.lock().remove(&account.id);
+            return (Vec::new(), false);
+        }
+        info!(
+            account.id = %account.id,
+            "the panel of account \"{}\" does not serve an address with {refused}, trying others", account.name
+        );
+        (refused.others().collect(), true)
+    }
+
+    /// Notes that a stream of an account plays in no other form.
+    fn no_form_found(&self, account: AccountId) {
+        let (account, now) = (self.account(account), now_ms());
+        if let Some(account) = account {
+            self.change(&account, move |it| {
+                it.forms_tried(now);
+                true
+            });
+        }
+    }
+
+    fn account(&self, id: AccountId) -> Option<Arc<Account>> {
+        self.models.as_ref()?.accounts.load().get(id.0).cloned()
+    }
+
+    /// Notes that a live stream of an account plays in this form.
+    fn played_in_form(&self, account: AccountId, form: LiveForm) {
+        let Some(account) = self.account(account) else { return };
+        let now = now_ms();
+        self.played.lock().insert(account.id, (form, now));
+        if self.live_form(&account) == form {
+            return;
+        }
+        self.change(&account, move |it| {
+            it.form_found(form, now);
+            true
+        });
+        info!(
+            account.id = %account.id,
+            "live streams of account \"{}\" are asked for at addresses with {form} from now on", account.name
+        );
+    }
+
     fn failed(&self, account: &Account, url: &SourceUrl, cause: &'static str) -> bool {
         let addresses = addresses_of(account);
         let Some(used) = base_of(url, &addresses).cloned() else { return false };
@@ -196,7 +300,7 @@ impl AccountAddresses {
         let stored = self.models.as_ref().and_then(|it| it.account_addresses.load().get(account.0).cloned());
         let stored = stored.map(|it| AddressRecord::clone(&it));
         let learnt = self.learnt.borrow().get(&account).cloned();
-        let newest = [stored, learnt].into_iter().flatten().max_by_key(learnt_at);
+        let newest = [stored, learnt].into_iter().flatten().reduce(AddressRecord::merge);
         newest.unwrap_or_else(|| AddressRecord::new(account))
     }
 
@@ -254,9 +358,44 @@ impl AccountAddresses {
     }
 }
 
-/// Returns when something was learnt the last time, in milliseconds since 1970.
-fn learnt_at(record: &AddressRecord) -> i64 {
-    record.failures.iter().map(|it| it.at).fold(record.changed_at, i64::max)
+/// The other forms of the address of a live stream of a panel.
+struct OtherForms {
+    addresses: AccountAddresses,
+    account: AccountId,
+    url: SourceUrl,
+    /// The form of `url`.
+    form: LiveForm,
+    /// This opening tries other forms, and has not ended.
+    is_searching: AtomicBool,
+}
+
+impl OtherAddresses for OtherForms {
+    fn after_refusal(&self) -> Vec<String> {
+        let (forms, is_search) = self.addresses.forms_to_try(self.account, self.form);
+        self.is_searching.store(is_search, Ordering::Relaxed);
+        forms.into_iter().filter_map(|it| Some(it.applied_to(&self.url)?.expose().to_owned())).collect()
+    }
+
+    fn opened(&self, url: &str) {
+        if let Some(form) = LiveForm::from_url(&SourceUrl::new(url)) {
+            self.addresses.played_in_form(self.account, form);
+        }
+    }
+
+    fn failed(&self) {
+        if self.is_searching.load(Ordering::Relaxed) {
+            self.addresses.no_form_found(self.account);
+        }
+    }
+}
+
+/// A search that is broken off, because the viewer has left for example, does not count.
+impl Drop for OtherForms {
+    fn drop(&mut self) {
+        if *self.is_searching.get_mut() {
+            self.addresses.searching.lock().remove(&self.account);
+        }
+    }
 }
 
 /// Returns the address of an account that `url` is at.
@@ -303,6 +442,7 @@ mod tests {
     use domain::account::{AccountProfile, PlaylistLocation};
     use domain::account_addresses::AddressFailure;
     use domain::ids::ProfileId;
+    use domain::secret::Secret;
     use storage::Store;
     use tokio::task::spawn_blocking;
     use uuid::Uuid;
@@ -328,6 +468,82 @@ mod tests {
     async fn role(models: &Models, change: fn(&Store) -> storage::Result<()>) {
         let store = models.store.clone();
         spawn_blocking(move || change(&store)).await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_form_is_found_out_once_a_day_and_not_beside_a_stream_that_plays() {
+        use LiveForm::{M3u8, NoExtension, Ts};
+
+        let models = models().await;
+        let login = PanelLogin {
+            server: SourceUrl::new("http://a.example"),
+            username: "u".to_owned(),
+            password: Secret::new("p"),
+        };
+        let account = models.accounts.load().get(1).cloned().unwrap();
+        let account = Account { list: PlaylistLocation::Panel(login), ..Account::clone(&account) };
+        let store = |account: Account| models.store.write(move |write: &mut Write<'_>| write.put(&account));
+        let stored: Result<(), storage::Error> = store(account.clone()).await;
+        stored.unwrap();
+        let opening = |addresses: &AccountAddresses, form: LiveForm| {
+            let url = form.applied_to(&SourceUrl::new("http://a.example/live/u/p/7")).unwrap();
+            let (addresses, is_searching) = (addresses.clone(), AtomicBool::new(false));
+            OtherForms { addresses, account: ID, url, form, is_searching }
+        };
+        const NOTHING: [&str; 0] = [];
+        let others = ["http://a.example/live/u/p/7", "http://a.example/live/u/p/7.m3u8"];
+        // A stream plays in the form in force; another one is off air.
+        let addresses = AccountAddresses::new(models.clone());
+        opening(&addresses, Ts).opened("http://a.example/live/u/p/7.ts");
+        assert_eq!(opening(&addresses, Ts).after_refusal(), NOTHING);
+        assert!(models.account_addresses.load().is_empty());
+
+        // After a restart nothing has played. Two streams are refused at the same time.
+        let addresses = AccountAddresses::new(models.clone());
+        let search = opening(&addresses, Ts);
+        assert_eq!(search.after_refusal(), others);
+        assert_eq!(opening(&addresses, Ts).after_refusal(), NOTHING);
+        // The viewer leaves, so the next one tries it.
+        drop(search);
+        let search = opening(&addresses, Ts);
+        assert_eq!(search.after_refusal(), others);
+        search.failed();
+        drop(search);
+        assert_eq!(opening(&addresses, Ts).after_refusal(), NOTHING, "tried today");
+        let record = || models.account_addresses.load().get(1).cloned();
+        let until = async |is_it: &dyn Fn(&AddressRecord) -> bool| {
+            while !record().is_some_and(|it| is_it(&it)) {
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            }
+        };
+        until(&|it| it.forms_tried_at != 0).await;
+        let addresses = AccountAddresses::new(models.clone());
+        assert_eq!(opening(&addresses, Ts).after_refusal(), NOTHING, "after a restart as well");
+
+        // A day later.
+        addresses.change(&account, |it| {
+            it.forms_tried(1);
+            true
+        });
+        let search = opening(&addresses, Ts);
+        assert_eq!(search.after_refusal(), others);
+        search.opened(others[0]);
+        drop(search);
+        assert_eq!(addresses.live_form(&account), NoExtension, "before it is stored");
+        assert_eq!(opening(&addresses, Ts).after_refusal(), others[..1], "its plan is older");
+        assert_eq!(opening(&addresses, NoExtension).after_refusal(), NOTHING);
+        until(&|it| it.live_form == Some(NoExtension)).await;
+        let addresses = AccountAddresses::new(models.clone());
+        assert_eq!(addresses.live_form(&account), NoExtension);
+        assert_eq!(opening(&addresses, NoExtension).after_refusal(), NOTHING, "tried today");
+        assert_eq!(addresses.active(&account), None, "the server in use is another matter");
+
+        // An admin chose a form.
+        let chosen = Account { live_form: Some(M3u8), ..account };
+        let stored: Result<(), storage::Error> = store(chosen.clone()).await;
+        stored.unwrap();
+        assert_eq!(addresses.live_form(&chosen), M3u8);
+        assert_eq!(opening(&addresses, M3u8).after_refusal(), NOTHING);
     }
 
     #[tokio::test]

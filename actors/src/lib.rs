@@ -140,7 +140,7 @@ pub use self::timeline::{ChannelRun, RunEntry, RunEntryKind, RunEntryStream};
 pub use self::timeshift::{PastPart, PastReader, PastSession, TimeShift};
 pub use self::trials::{Trial, TrialOutcome, TrialRefusal, TrialRequest, TrialSource, Trials};
 pub use self::udp_outputs::{UdpOutputState, UdpOutputs};
-pub use self::viewer::Viewer;
+pub use self::viewer::{Identity, Viewer};
 pub use self::vod::{
     FilmCacheSettings, PartClock, ReportedPosition, Vod, VodAnswer, VodBody, VodFacts, VodHead,
     VodInterrupted, VodProfile, VodRefusal, VodRequest, VodSessionInfo, VodTitle,

@@ -1,6 +1,7 @@
 //! Shared helpers of the tests.
 
 use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,7 +35,7 @@ use crate::seats::SeatRequest;
 use crate::slots::{LeaseTable, SlotTable};
 use crate::switchboard::WatchRequest;
 use crate::system::{System, SystemParts};
-use crate::viewer::Viewer;
+use crate::viewer::{Identity, Viewer};
 use crate::vod::FilmCacheSettings;
 
 /// Lets a store follow the log of a cluster of its own. It can then become the writer. Blocks.
@@ -124,10 +125,12 @@ fn plan(number: u32, streams: &[Stream]) -> Plan {
             stream: StreamId(it.id),
             stream_name: it.name.to_owned(),
             url: SourceUrl::new(format!("http://tv:80/{}", it.name)),
+            program: None,
             kind: SourceKind::HttpTs,
             headers: RequestHeaders::default(),
             reach: Reach::default(),
             profile: it.profile,
+            live_form: None,
             command: None,
             pool: SlotPool {
                 account: AccountId(it.account),
@@ -295,9 +298,20 @@ impl Scenario {
         agent: &str,
         seat: Option<SeatRequest>,
     ) -> (WatchReply, Arc<Connection>) {
-        let address = "10.0.0.1:4711".parse().expect("an address");
-        let connection = Arc::new(Connection::new(1, address));
-        let viewer = Viewer { user: user.map(str::to_owned), address: address.ip(), agent: agent.to_owned() };
+        let (agent, identity) = (agent.to_owned(), Identity::default());
+        let address = IpAddr::from([10, 0, 0, 1]);
+        let viewer = Viewer { user: user.map(str::to_owned), address, agent, identity };
+        self.ask_for(target, viewer, seat).await
+    }
+
+    /// Requests to watch as this viewer.
+    pub(crate) async fn ask_for(
+        &self,
+        target: Target,
+        viewer: Viewer,
+        seat: Option<SeatRequest>,
+    ) -> (WatchReply, Arc<Connection>) {
+        let connection = Arc::new(Connection::new(1, SocketAddr::new(viewer.address, 4711)));
         let request = WatchRequest {
             target,
             viewer,

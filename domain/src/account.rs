@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::egress::{AllowedNetworks, Distance};
 use crate::ids::{AccountId, ProfileId, ServerGroupId};
-use crate::panel::PanelLogin;
+use crate::panel::{LiveForm, PanelLogin};
 use crate::pattern::Pattern;
 use crate::playlist::content::StreamContent;
 use crate::playlist::filters::StreamFilter;
@@ -50,6 +50,9 @@ pub struct Account {
     /// [`account_addresses`](crate::account_addresses).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub further_addresses: Vec<SourceUrl>,
+    /// The form of the addresses of a panel's live streams; `None` leaves it to the panel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live_form: Option<LiveForm>,
     /// Time for which the provider keeps counting a closed connection. The slot becomes free afterwards.
     #[serde(with = "seconds")]
     pub release_delay: Duration,
@@ -285,6 +288,7 @@ impl Account {
             allowed_networks: AllowedNetworks::default(),
             proxy: None,
             further_addresses: Vec::new(),
+            live_form: None,
             release_delay: Duration::ZERO,
             nodes: Vec::new(),
             profiles: vec![profile],

@@ -9,11 +9,15 @@
 //!
 //! One request to a dead server is enough to change to the next one, for all streams and lists of the account. A server
 //! that was dead within the last minute is not chosen, so that dead servers do not take turns.
+//!
+//! The record of an account also contains the form of the addresses of its panel's live streams, if the panel does not serve
+//! the form that its login names. Other forms are tried once a day.
 
 use serde::{Deserialize, Serialize};
 
 use crate::account::{Account, PlaylistLocation};
 use crate::ids::AccountId;
+use crate::panel::LiveForm;
 use crate::source_url::{SourceUrl, split_port};
 
 /// Maximum number of further addresses of an account.
@@ -22,6 +26,9 @@ pub const FURTHER_ADDRESSES_MAX: usize = 10;
 pub const DEAD_TIME_MS: i64 = 60 * 1000;
 /// Shortest time after which a refresh asks the first server again, in milliseconds.
 pub const RETURN_TIME_MS: i64 = 15 * 60 * 1000;
+
+/// Time for which other forms of addresses are not tried again, in milliseconds.
+pub const FORMS_PERIOD_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// The address of an account that is in use, and those that were dead. A separate record, so that a failure never writes
 /// the account.
@@ -40,6 +47,16 @@ pub struct AddressRecord {
     /// The last failure of each address; at most one for each.
     #[serde(default)]
     pub failures: Vec<AddressFailure>,
+    /// The form in which a live stream of the panel played after another one was not served.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live_form: Option<LiveForm>,
+    /// When other forms were tried the last time, in milliseconds since 1970; 0 is never.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub forms_tried_at: i64,
+}
+
+fn is_zero(time: &i64) -> bool {
+    *time == 0
 }
 
 /// A failure of an address.
@@ -99,7 +116,57 @@ impl HostFailure {
 impl AddressRecord {
     /// Creates the record of an account that uses its first address.
     pub fn new(account: AccountId) -> Self {
-        Self { account, active: None, changed_at: 0, cause: String::new(), failures: Vec::new() }
+        Self {
+            account,
+            active: None,
+            changed_at: 0,
+            cause: String::new(),
+            failures: Vec::new(),
+            live_form: None,
+            forms_tried_at: 0,
+        }
+    }
+
+    /// Joins two records of an account: the newer knowledge of both about its addresses, and about their form.
+    #[must_use]
+    pub fn merge(self, other: Self) -> Self {
+        let form_at = |it: &Self| (it.forms_tried_at, it.live_form.is_some());
+        let of_form = if form_at(&self) < form_at(&other) { &other } else { &self };
+        let (live_form, forms_tried_at) = (of_form.live_form, of_form.forms_tried_at);
+        let newer = if self.addresses_at() < other.addresses_at() { other } else { self };
+        Self { live_form, forms_tried_at, ..newer }
+    }
+
+    /// Returns when something was learnt about the addresses the last time, in milliseconds since 1970.
+    fn addresses_at(&self) -> i64 {
+        self.failures.iter().map(|it| it.at).fold(self.changed_at, i64::max)
+    }
+
+    /// Returns whether other forms may be tried `now`: they were not within a day.
+    pub fn may_try_forms(&self, now: i64) -> bool {
+        // A clock that was set back must not postpone it.
+        self.forms_tried_at == 0 || !(0..FORMS_PERIOD_MS).contains(&now.saturating_sub(self.forms_tried_at))
+    }
+
+    /// Notes that other forms were tried `now`.
+    pub fn forms_tried(&mut self, now: i64) {
+        self.forms_tried_at = now;
+    }
+
+    /// Notes that a stream played in another form `now`.
+    pub fn form_found(&mut self, form: LiveForm, now: i64) {
+        (self.live_form, self.forms_tried_at) = (Some(form), now);
+    }
+
+    /// Forgets which server is in use, and its failures.
+    pub fn forget_addresses(&mut self) {
+        let Self { live_form, forms_tried_at, .. } = *self;
+        *self = Self { live_form, forms_tried_at, ..Self::new(self.account) };
+    }
+
+    /// Forgets the form that was found, so that other forms may be tried at once.
+    pub fn forget_form(&mut self) {
+        (self.live_form, self.forms_tried_at) = (None, 0);
     }
 
     /// Returns the address in use; `None` if the account has no address.
@@ -379,6 +446,64 @@ mod tests {
             serde_json::from_str::<AddressRecord>(r#"{"account":2}"#).unwrap(),
             AddressRecord::new(AccountId(2))
         );
+    }
+
+    #[test]
+    fn other_forms_are_tried_once_a_day() {
+        let mut record = AddressRecord::new(AccountId(2));
+        let start = 1_800_000_000_000;
+        assert!(record.may_try_forms(start) && record.may_try_forms(0));
+        record.forms_tried(start);
+        for later in [0, 1, 1_000, FORMS_PERIOD_MS - 1] {
+            assert!(!record.may_try_forms(start + later), "{later}");
+        }
+        record.form_found(LiveForm::NoExtension, start + 5);
+        assert!(!record.may_try_forms(start + FORMS_PERIOD_MS));
+        assert!(record.may_try_forms(start + 5 + FORMS_PERIOD_MS));
+        assert!(record.may_try_forms(start), "a clock that was set back");
+        record.forms_tried(start + 2 * FORMS_PERIOD_MS);
+        assert_eq!(record.live_form, Some(LiveForm::NoExtension), "it stays until another one is found");
+        record.forget_form();
+        assert_eq!(record, AddressRecord::new(AccountId(2)));
+    }
+
+    #[test]
+    fn what_nodes_learn_of_addresses_and_of_their_form_is_joined() {
+        let of_addresses = |at: i64| AddressRecord {
+            active: Some(SourceUrl::new(format!("http://h{at}"))),
+            changed_at: at,
+            ..AddressRecord::new(AccountId(2))
+        };
+        let of_form = |form: Option<LiveForm>, at: i64| AddressRecord {
+            live_form: form,
+            forms_tried_at: at,
+            ..AddressRecord::new(AccountId(2))
+        };
+        let (plain, list) = (Some(LiveForm::NoExtension), Some(LiveForm::M3u8));
+        let both = AddressRecord { live_form: plain, forms_tried_at: 7, ..of_addresses(5) };
+        for (one, other, expected) in [
+            (of_addresses(5), of_form(plain, 7), both.clone()),
+            (both.clone(), of_addresses(4), both.clone()),
+            (both.clone(), of_form(list, 6), both.clone()),
+            (
+                both.clone(),
+                of_form(list, 8),
+                AddressRecord { live_form: list, forms_tried_at: 8, ..both.clone() },
+            ),
+            // Tried and found within a millisecond.
+            (of_form(None, 7), of_form(plain, 7), of_form(plain, 7)),
+            (
+                both.clone(),
+                of_addresses(6),
+                AddressRecord { live_form: plain, forms_tried_at: 7, ..of_addresses(6) },
+            ),
+        ] {
+            assert_eq!(one.clone().merge(other.clone()), expected);
+            assert_eq!(other.merge(one), expected);
+        }
+        let mut record = both;
+        record.forget_addresses();
+        assert_eq!(record, of_form(plain, 7));
     }
 
     proptest! {

@@ -115,9 +115,117 @@ pub fn plays_sound(agent: &str, codec: &str) -> bool {
     !is_known || !SOUNDS_OF_TELEVISION.contains(&codec) || (is_apple && is_dolby)
 }
 
+/// A name in user agents that says nothing about the device: many programs send it, or one that watches for many people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SharedAgent {
+    /// The start of a part of the `User-Agent`, in lower case.
+    pub agent: &'static str,
+    /// How this is known.
+    pub evidence: &'static str,
+}
+
+/// The known names.
+pub const SHARED_AGENTS: [SharedAgent; 27] = [
+    SharedAgent { agent: "lavf", evidence: "The default of FFmpeg's HTTP client, also in media servers." },
+    SharedAgent { agent: "ffmpeg", evidence: "Scripts and media servers that name the program instead." },
+    SharedAgent { agent: "libmpv", evidence: "The default of programs with libmpv." },
+    SharedAgent { agent: "mpv", evidence: "The name of mpv in programs that contain it." },
+    SharedAgent { agent: "gstreamer", evidence: "The default of GStreamer's HTTP sources." },
+    SharedAgent { agent: "souphttpsrc", evidence: "`GStreamer souphttpsrc 1.20.3 libsoup/2.74.2`." },
+    SharedAgent { agent: "libsoup", evidence: "The default of libsoup; also the end of that of GStreamer." },
+    SharedAgent { agent: "libvlc", evidence: "Programs with libVLC; VLC itself begins with `VLC/`." },
+    SharedAgent { agent: "okhttp", evidence: "The default of OkHttp; apps put their name before it." },
+    SharedAgent { agent: "exoplayerlib", evidence: "ExoPlayer without the name of its app." },
+    SharedAgent {
+        agent: "androidxmedia3",
+        evidence: "Media3, the successor of ExoPlayer, without the name of its app.",
+    },
+    SharedAgent { agent: "dalvik", evidence: "The default of Android's HTTP client." },
+    SharedAgent { agent: "curl", evidence: "curl, also in scripts that serve many." },
+    SharedAgent { agent: "wget", evidence: "GNU Wget." },
+    SharedAgent { agent: "python-requests", evidence: "The default of requests." },
+    SharedAgent { agent: "python-urllib", evidence: "The default of Python." },
+    SharedAgent { agent: "python", evidence: "`Python/3.12 aiohttp/3.9.1`, the default of aiohttp." },
+    SharedAgent { agent: "aiohttp", evidence: "As for `python`." },
+    SharedAgent { agent: "go-http-client", evidence: "The default of Go, in which gateways are written." },
+    SharedAgent { agent: "java", evidence: "The default of Java." },
+    SharedAgent {
+        agent: "jellyfin",
+        evidence: "`Jellyfin-Server/10.9.0`: it passes streams on to its users.",
+    },
+    SharedAgent { agent: "emby", evidence: "A media server, as `jellyfin`." },
+    SharedAgent { agent: "plexmediaserver", evidence: "A media server, as `jellyfin`." },
+    SharedAgent { agent: "tvheadend", evidence: "`TVHeadend/4.3`: it passes streams on." },
+    SharedAgent { agent: "threadfin", evidence: "A proxy of playlists." },
+    SharedAgent { agent: "xteve", evidence: "A proxy of playlists." },
+    SharedAgent { agent: "headwater", evidence: "Another gateway of this kind." },
+];
+
+/// Returns whether a user agent names nothing but libraries and programs that watch for many people, or nothing at all.
+pub fn is_shared_agent(agent: &str) -> bool {
+    let mut depth = 0_usize;
+    let without_comments = agent.chars().filter(|it| {
+        match it {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => return depth == 0,
+        }
+        false
+    });
+    let names: String = without_comments.flat_map(char::to_lowercase).collect();
+    let is_version = |it: &str| it.starts_with(|first: char| first.is_ascii_digit());
+    let mut names = names.split([' ', ';', ',']).filter(|it| !it.is_empty() && !is_version(it));
+    names.all(|name| SHARED_AGENTS.iter().any(|it| has_name(name, it.agent)))
+}
+
+/// Returns whether a part of a user agent begins with this name, and not with a longer word.
+fn has_name(part: &str, name: &str) -> bool {
+    let rest = part.strip_prefix(name);
+    rest.is_some_and(|it| !it.starts_with(|next: char| next.is_ascii_alphabetic()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_libraries_and_media_servers_say_nothing_about_the_device() {
+        for (agent, expected) in [
+            ("", true),
+            ("Lavf/60.16.100", true),
+            ("libmpv", true),
+            ("mpv 0.37.0", true),
+            ("GStreamer souphttpsrc 1.20.3 libsoup/2.74.2", true),
+            ("okhttp/4.9.0", true),
+            ("OkHttp/5.0.0-alpha.11", true),
+            ("ExoPlayerLib/2.19.1", true),
+            ("AndroidXMedia3/1.4.1 (Linux; Android 14)", true),
+            ("Dalvik/2.1.0 (Linux; U; Android 12; AFTKA Build/PS7653)", true),
+            ("Python/3.12 aiohttp/3.9.1", true),
+            ("Python-urllib/3.11", true),
+            ("Jellyfin-Server/10.9.0", true),
+            ("PlexMediaServer/1.40", true),
+            ("TVHeadend/4.3", true),
+            ("Headwater/0.2.0", true),
+            ("LibVLC/3.0.20 (LIVE555 Streaming Media v2016.11.28)", true),
+            // Names of devices and apps.
+            ("VLC/3.0.20 LibVLC/3.0.20", false),
+            ("MyTV/3 okhttp/4.9.0", false),
+            ("TiviMate/4.7.0 (Android 11)", false),
+            ("OTT Navigator/1.7 (Linux;Android 11) ExoPlayerLib/2.11.3", false),
+            ("Kodi/20.1 (X11; Linux x86_64) App_Bitness/64 Version/20.1-Git", false),
+            (
+                "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131 Safari/537.36",
+                false,
+            ),
+            ("AppleCoreMedia/1.0.0.21E219 (iPhone; U; CPU OS 17_4 like Mac OS X; en_us)", false),
+            ("Javascript-TV/1", false),
+            ("Tivi", false),
+            ("tv", false),
+        ] {
+            assert_eq!(is_shared_agent(agent), expected, "{agent}");
+        }
+    }
 
     #[test]
     fn browsers_play_other_sounds_than_set_top_boxes() {

@@ -206,7 +206,8 @@ pub fn reach_of(
     if stream.manual.url.is_some() {
         return Reach::typed(account.allowed_networks);
     }
-    reach_of_version(&stream.provider.url, url, replacement, account, refresh)
+    let (original, _) = stream.provider.url.split_program();
+    reach_of_version(&original, url, replacement, account, refresh)
 }
 
 /// Does the same for an address of which the provider named the `original`.

@@ -143,10 +143,15 @@ impl StreamHealth {
 
     /// Notes that the stream was lost after it had played for this long.
     pub fn lost(&mut self, cause: &str, played_ms: u64, at: i64) {
-        self.losses = self.losses.saturating_add(1);
         if played_ms < STABLE_AFTER_MS {
             self.reliability -= self.reliability / WEIGHT;
         }
+        self.ended(cause, at);
+    }
+
+    /// Notes that the stream ended after healthy play: it counts as a loss, and does not change the score.
+    pub fn ended(&mut self, cause: &str, at: i64) {
+        self.losses = self.losses.saturating_add(1);
         self.note_cause(cause, at);
     }
 
@@ -205,10 +210,19 @@ mod tests {
                 'a' => health.failed("http_status", FailureSide::Account, DAY),
                 's' => health.lost("stall", 1_000, DAY),
                 'l' => health.lost("stall", STABLE_AFTER_MS, DAY),
+                'e' => health.ended("ended", DAY),
                 other => panic!("{other}"),
             }
         }
         health
+    }
+
+    #[test]
+    fn an_end_after_healthy_play_is_counted_and_changes_no_score() {
+        let (ended, played) = (after("+e"), after("+"));
+        assert_eq!((ended.score(DAY), ended.losses), (played.score(DAY), 1));
+        assert_eq!(ended.causes.get("ended"), Some(&1));
+        assert!(after("+s").score(DAY) < played.score(DAY));
     }
 
     #[test]

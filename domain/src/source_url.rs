@@ -71,6 +71,23 @@ impl SourceUrl {
         rest.find('/').map_or("", |start| &rest[start..])
     }
 
+    /// Splits the address from the number of a programme at its end, as in `udp://@239.0.0.1:1234#program=5`. The number is
+    /// for the gateway alone. Any other fragment belongs to the address.
+    pub fn split_program(&self) -> (Self, Option<u16>) {
+        const KEY: &str = "program=";
+        let number = || {
+            let (address, fragment) = self.0.rsplit_once('#')?;
+            let (key, number) = fragment.split_at_checked(KEY.len())?;
+            let is_number = key.eq_ignore_ascii_case(KEY) && number.bytes().all(|it| it.is_ascii_digit());
+            let number = number.parse().ok().filter(|it| is_number && *it != 0)?;
+            Some((Self::new(address), number))
+        };
+        match number() {
+            Some((address, number)) => (address, Some(number)),
+            None => (self.clone(), None),
+        }
+    }
+
     fn after_scheme(&self) -> &str {
         let scheme = self.scheme();
         if scheme.is_empty() { &self.0 } else { &self.0[scheme.len() + "://".len()..] }
@@ -180,6 +197,37 @@ mod tests {
         let text = serde_json::to_string(&url).unwrap();
         assert_eq!(text, r#""http://user:secret@tv.example/7""#);
         assert_eq!(serde_json::from_str::<SourceUrl>(&text).unwrap(), url);
+    }
+
+    #[test]
+    fn a_fragment_at_the_end_names_a_programme() {
+        let check = |url: &str, address: &str, number: Option<u16>| {
+            assert_eq!(SourceUrl::new(url).split_program(), (SourceUrl::new(address), number), "{url}");
+        };
+        check("http://h/1.ts#program=2", "http://h/1.ts", Some(2));
+        check("http://h/1.ts?a=b#Program=65535", "http://h/1.ts?a=b", Some(65535));
+        check("udp://@239.0.0.1:1234#program=007", "udp://@239.0.0.1:1234", Some(7));
+        check("http://h/#a#program=1", "http://h/#a", Some(1));
+        for other in [
+            "http://h/1.ts",
+            "http://h/1.ts?program=2",
+            "http://h/1.ts#",
+            "http://h/1.ts#program=",
+            "http://h/1.ts#program=0",
+            "http://h/1.ts#program=65536",
+            "http://h/1.ts#program=+2",
+            "http://h/1.ts#program=-2",
+            "http://h/1.ts#program=2 ",
+            "http://h/1.ts#program=2&x=1",
+            "http://h/1.ts#program2",
+            "http://h/1.ts#programme=2",
+            "http://h/1.ts#x=1",
+            "http://h/1.ts#program=2#",
+            "http://h/1.ts#prograé=2",
+            "#",
+        ] {
+            check(other, other, None);
+        }
     }
 
     #[test]

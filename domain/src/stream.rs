@@ -32,6 +32,10 @@ pub struct Stream {
     /// The delivery, if it is not left to the channel.
     #[serde(default)]
     pub stream_profile: Option<StreamProfileId>,
+    /// The number of the programme to play, where its address leads to several. It comes before the one that the address
+    /// names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<u16>,
     /// When it was first seen or created, in milliseconds since 1970.
     #[serde(default)]
     pub added_at: i64,
@@ -125,6 +129,7 @@ impl Stream {
             manual: StreamOverrides::default(),
             nth: 0,
             stream_profile: None,
+            program: None,
             added_at: at,
             updated_at: at,
             last_seen: None,

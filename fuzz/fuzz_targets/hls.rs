@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
 use media::hls::{
-    ADDRESS_BYTES_MAX, HlsMachine, HlsPlaylist, HlsStep, SEGMENTS_MAX, VARIANTS_MAX, VariantLimits, Variants,
+    ADDRESS_BYTES_MAX, HlsMachine, HlsPlaylist, HlsStep, SEGMENTS_MAX, VARIANTS_MAX, VariantLimits,
+    VariantPicture, Variants,
 };
 
 /// Separates the versions of a playlist; the byte after it tells what happens to the segments meanwhile.
@@ -21,9 +22,11 @@ fuzz_target!(|data: &[u8]| {
             Ok(HlsPlaylist::Media(list)) => list,
             Ok(HlsPlaylist::Master(master)) => {
                 assert!(master.variants.len() <= VARIANTS_MAX);
+                let has_picture = master.variants.iter().any(|it| it.picture == VariantPicture::Certain);
                 let mut variants = Variants::new(master, VariantLimits::default());
                 while let Some(variant) = variants.take_next() {
                     assert!(variant.address.len() <= ADDRESS_BYTES_MAX);
+                    assert!(!has_picture || variant.picture != VariantPicture::None);
                 }
                 continue;
             }

@@ -1,11 +1,12 @@
 //! Answers of panels of any kind: nothing panics, every value is within its limits, and the split into pieces makes no
-//! difference. The address of a panel is read from the same bytes.
+//! difference. The address of a panel, and that of a live stream in each form, is read from the same bytes.
 #![no_main]
 
 use domain::panel::{
-    Element, ElementParser, ListEnd, PanelAction, PanelAddress, PanelAnswer, PanelLogin, read_category,
-    read_stream,
+    Element, ElementParser, ListEnd, LiveForm, PanelAction, PanelAddress, PanelAnswer, PanelLogin,
+    read_category, read_stream,
 };
+use domain::playlist::delta::live_id;
 use domain::secret::Secret;
 use domain::source_url::SourceUrl;
 use libfuzzer_sys::fuzz_target;
@@ -48,8 +49,19 @@ fuzz_target!(|data: &[u8]| {
         assert!(!answer.user_info.contains_key("password"));
         assert!(answer.user_info.len() <= 40 && answer.server_info.len() <= 40);
         assert!(answer.expires_at.is_none_or(|it| it > 0));
+        assert_ne!(LiveForm::from_login(&answer.user_info), Some(LiveForm::NoExtension));
     }
     let text = String::from_utf8_lossy(answer);
+    // Another form of an address is that of the same stream.
+    let address = SourceUrl::new(text.as_ref());
+    for form in LiveForm::ALL {
+        let Some(changed) = form.applied_to(&address) else {
+            assert_eq!(live_id(&address), None);
+            continue;
+        };
+        assert_eq!((live_id(&changed), LiveForm::from_url(&changed)), (live_id(&address), Some(form)));
+        assert_eq!(form.applied_to(&changed), Some(changed));
+    }
     if let Ok(address) = PanelAddress::parse(&text) {
         // What was read is read again in the same way.
         assert_eq!(PanelAddress::parse(address.server.expose()).map(|it| it.server), Ok(address.server));

@@ -1,7 +1,7 @@
 //! A sequence of hostile sources through the splice.
 //!
 //! A byte 0x47 followed by 187 bytes is a packet; any other byte is an event: the source changes, a tick is due, time
-//! passes. So a plain transport stream is a valid input.
+//! passes, the clock of the source jumps. So a plain transport stream is a valid input.
 
 #![no_main]
 
@@ -10,13 +10,17 @@ use std::time::Duration;
 use bytes::BytesMut;
 use libfuzzer_sys::fuzz_target;
 use media::splice::{Splice, SpliceSettings};
-use media::ts::packet::{PACKET, PAT_PID, Packet, SYNC, packets};
+use media::ts::clock::STAMP_MODULUS;
+use media::ts::packet::{PACKET, PAT_PID, Packet, PacketBytes, SYNC, packets, set_pcr};
+use media::ts::pes::map_stamps;
 
 fuzz_target!(|data: &[u8]| {
     // Small enough that an input can reach it.
     let settings = SpliceSettings { held_bytes_max: 40 * PACKET, ..SpliceSettings::default() };
     let mut splice = Splice::new(settings);
     let mut now = Duration::ZERO;
+    // Added to all later times of the source.
+    let mut jump = 0;
     let mut rest = data;
     while let Some((first, after)) = rest.split_first() {
         let mut out = BytesMut::new();
@@ -26,11 +30,14 @@ fuzz_target!(|data: &[u8]| {
             && let Some((packet, after)) = rest.split_first_chunk::<PACKET>()
         {
             now += Duration::from_millis(1);
-            splice.packet(Packet::new(packet), now, &mut out);
+            splice.packet(Packet::new(&with_jump(packet, jump)), now, &mut out);
             rest = after;
         } else {
             rest = after;
             match first % 4 {
+                _ if *first >= 0xFB => {
+                    jump = (jump + JUMPS[usize::from(first - 0xFB)] * 90_000) % STAMP_MODULUS
+                }
                 0 => splice.change(now, &mut out),
                 1 => splice.tick(now, &mut out),
                 2 => now += Duration::from_millis(u64::from(*first)),
@@ -43,6 +50,19 @@ fuzz_target!(|data: &[u8]| {
         check(&out, was_through);
     }
 });
+
+/// Seconds by which the clock of a source jumps; most of 2³³ ticks is a jump back.
+const JUMPS: [u64; 5] = [2, 11, 50, 26 * 3_600, 95_400];
+
+/// Returns a packet with its times moved by this many ticks.
+fn with_jump(packet: &PacketBytes, jump: u64) -> PacketBytes {
+    let mut moved = *packet;
+    map_stamps(&mut moved, |stamp| stamp + jump);
+    if let Some(pcr) = Packet::new(packet).pcr() {
+        set_pcr(&mut moved, (pcr / 300 + jump) % STAMP_MODULUS * 300 + pcr % 300);
+    }
+    moved
+}
 
 /// Ticks while a deadline is due, and returns the number of ticks.
 fn n_ticks(splice: &mut Splice, now: Duration, out: &mut BytesMut) -> u32 {

@@ -39,6 +39,15 @@ pub enum Cause {
     ProxyTarget(String),
     /// The provider answered with a status other than success.
     Status(u16),
+    /// A network tuner, or a program that acts as one, answered with this status and this code in `X-HDHomeRun-Error`.
+    Tuner {
+        /// The status.
+        status: u16,
+        /// 800 to 899; 805 says that all tuners are in use.
+        code: u16,
+    },
+    /// The provider refused with this status, and its answer says that the region is the reason.
+    Region(u16),
     /// More redirects than the limit.
     TooManyRedirects,
     /// A redirect to an address that was already visited.
@@ -61,6 +70,9 @@ pub enum Cause {
     Stall,
     /// No packet of the programme was readable in time, because all were scrambled.
     Scrambled,
+    /// No programme can be found in the tables of the stream, although video or audio arrives. The text contains the
+    /// reason.
+    NoTables(String),
     /// The stream ended. A live stream has no end.
     Ended,
     /// The connection broke while the stream was being read.
@@ -101,6 +113,15 @@ pub enum Scope {
     Stream,
     /// Only this candidate: the provider refused the account, and another profile may be accepted.
     Candidate,
+}
+
+/// The kind of a loss, for the next attempt at the same stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LossKind {
+    /// The response ended, the connection broke or the program exited.
+    Ended,
+    /// Anything else.
+    Other,
 }
 
 impl UpstreamError {
@@ -145,7 +166,17 @@ impl UpstreamError {
     pub fn scope(&self) -> Scope {
         match self.cause {
             Cause::Status(status) if is_account_refusal(status) => Scope::Candidate,
+            Cause::Region(_) => Scope::Candidate,
+            Cause::Tuner { .. } if self.is_full_now() => Scope::Candidate,
             _ => Scope::Stream,
+        }
+    }
+
+    /// Returns the kind of loss that this is of a source that played.
+    pub fn kind(&self) -> LossKind {
+        match self.cause {
+            Cause::Ended | Cause::Reset(_) | Cause::Exited(_) => LossKind::Ended,
+            _ => LossKind::Other,
         }
     }
 
@@ -154,10 +185,26 @@ impl UpstreamError {
     /// 429 (Too Many Requests), 509 (Bandwidth Limit Exceeded) and the unregistered 456 to 466 are what panels answer
     /// for a full account; many answer 401, 403 or 423 (Locked) in the same case. Missing here: 402 (Payment Required)
     /// and 407 (Proxy Authentication Required), which other connections do not cause, and 503, which providers answer
-    /// while they are overloaded.
+    /// while they are overloaded. A network tuner that says so means it; its other codes have other causes.
     pub fn can_be_connection_limit(&self) -> bool {
-        let Cause::Status(status) = self.cause else { return false };
-        is_account_refusal(status) && !matches!(status, 402 | 407 | 503)
+        match self.cause {
+            Cause::Status(status) => is_account_refusal(status) && !matches!(status, 402 | 407 | 503),
+            _ => self.is_full_now(),
+        }
+    }
+
+    /// Returns whether the provider says that all its connections are in use now. Others may use them too, so this shows
+    /// nothing about later.
+    pub fn is_full_now(&self) -> bool {
+        self.cause == Cause::Tuner { status: 503, code: 805 }
+    }
+
+    /// Returns the status of the response, if it is the cause.
+    pub fn status(&self) -> Option<u16> {
+        match self.cause {
+            Cause::Status(status) | Cause::Region(status) | Cause::Tuner { status, .. } => Some(status),
+            _ => None,
+        }
     }
 
     /// Returns whether an immediate retry of the same candidate can succeed.
@@ -175,6 +222,7 @@ impl UpstreamError {
             | Cause::SyncLost
             | Cause::Exited(_) => true,
             Cause::Status(status) => status >= 500,
+            Cause::Tuner { status, .. } => status >= 500 && !self.is_full_now() && !self.is_permanent(),
             _ => false,
         }
     }
@@ -189,6 +237,7 @@ impl UpstreamError {
             | Cause::Forbidden(_)
             | Cause::Tls(_)
             | Cause::ProxyLogin
+            | Cause::Region(_)
             | Cause::TooManyRedirects
             | Cause::RedirectLoop
             | Cause::BadRedirect
@@ -203,6 +252,8 @@ impl UpstreamError {
             | Cause::Panicked => true,
             // Request Timeout, Too Early, Too Many Requests.
             Cause::Status(status) => status < 500 && !matches!(status, 408 | 425 | 429),
+            // Unknown channel, and content protection.
+            Cause::Tuner { status, code } => status < 500 || matches!(code, 801 | 811),
             Cause::Dns
             | Cause::Connect(_)
             | Cause::ConnectTimeout
@@ -212,6 +263,7 @@ impl UpstreamError {
             | Cause::FirstPacketTimeout
             | Cause::Stall
             | Cause::Scrambled
+            | Cause::NoTables(_)
             | Cause::Ended
             | Cause::Reset(_)
             | Cause::SyncLost
@@ -234,6 +286,9 @@ impl UpstreamError {
             Cause::ProxyLogin => "proxy_login",
             Cause::ProxyTarget(_) => "proxy_target",
             Cause::Status(_) => "status",
+            Cause::Tuner { code: 805, .. } => "all_tuners_in_use",
+            Cause::Tuner { .. } => "tuner",
+            Cause::Region(_) => "region",
             Cause::TooManyRedirects => "too_many_redirects",
             Cause::RedirectLoop => "redirect_loop",
             Cause::BadRedirect => "bad_redirect",
@@ -245,6 +300,7 @@ impl UpstreamError {
             Cause::FirstPacketTimeout => "first_packet_timeout",
             Cause::Stall => "stall",
             Cause::Scrambled => "scrambled",
+            Cause::NoTables(_) => "no_tables",
             Cause::Ended => "ended",
             Cause::Reset(_) => "reset",
             Cause::SyncLost => "sync_lost",
@@ -275,11 +331,29 @@ impl From<Cause> for UpstreamError {
     }
 }
 
+/// Returns whether this status says that the provider refuses the caller, for a reason that it does not name.
+pub(crate) fn is_refusal(status: u16) -> bool {
+    matches!(status, 401 | 402 | 403 | 423 | 429 | 451 | 456..=466 | 509)
+}
+
 /// Returns whether providers use this status for a refused login or for too many connections.
 ///
 /// Statuses 456 to 466 are not registered; panels use them for blocked, expired and full accounts.
 fn is_account_refusal(status: u16) -> bool {
     matches!(status, 401 | 402 | 403 | 407 | 423 | 429 | 456 | 458 | 461 | 462 | 463 | 466 | 503 | 509)
+}
+
+/// Returns what a code of a network tuner means, in parentheses.
+fn tuner_error(code: u16) -> &'static str {
+    match code {
+        801 => " (unknown channel)",
+        803 => " (system busy)",
+        804 => " (tuner in use)",
+        806 => " (tune failed)",
+        807 => " (no video data)",
+        811 => " (content protection required)",
+        _ => "",
+    }
 }
 
 impl fmt::Display for Cause {
@@ -294,7 +368,14 @@ impl fmt::Display for Cause {
             Cause::Proxy(why) => write!(f, "the proxy failed: {why}"),
             Cause::ProxyLogin => f.write_str("the proxy refuses the login of the account"),
             Cause::ProxyTarget(why) => write!(f, "the proxy cannot reach the provider: {why}"),
+            Cause::Status(status) if is_refusal(*status) => write!(
+                f,
+                "refused by the provider (subscription, region, user agent or another device), status {status}"
+            ),
             Cause::Status(status) => write!(f, "the provider answered with status {status}"),
+            Cause::Tuner { code: 805, .. } => f.write_str("all tuners of the device are in use"),
+            Cause::Tuner { code, .. } => write!(f, "the device answered {code}{}", tuner_error(*code)),
+            Cause::Region(status) => write!(f, "refused by the provider (region), status {status}"),
             Cause::TooManyRedirects => f.write_str("too many redirects"),
             Cause::RedirectLoop => f.write_str("redirect loop"),
             Cause::BadRedirect => f.write_str("redirect without a valid location"),
@@ -306,6 +387,7 @@ impl fmt::Display for Cause {
             Cause::FirstPacketTimeout => f.write_str("no video or audio in time"),
             Cause::Stall => f.write_str("video and audio stopped"),
             Cause::Scrambled => f.write_str("the stream is scrambled and cannot be played"),
+            Cause::NoTables(why) => f.write_str(why),
             Cause::Ended => f.write_str("the stream ended"),
             Cause::Reset(why) => write!(f, "the connection broke: {why}"),
             Cause::SyncLost => f.write_str("the transport stream lost its packet synchronisation"),
@@ -355,6 +437,48 @@ mod tests {
     }
 
     #[test]
+    fn only_a_tuner_that_says_that_all_are_in_use_means_full_now() {
+        for (status, code, is_full_now, can_retry, is_permanent) in [
+            (503, 805, true, false, false),
+            (403, 805, false, false, true),
+            (503, 801, false, false, true),
+            (503, 803, false, true, false),
+            (503, 804, false, true, false),
+            (503, 806, false, true, false),
+            (503, 807, false, true, false),
+            (503, 811, false, false, true),
+            (404, 801, false, false, true),
+        ] {
+            let error = UpstreamError::new(Cause::Tuner { status, code });
+            let found = (error.is_full_now(), error.can_retry(), error.is_permanent());
+            assert_eq!(found, (is_full_now, can_retry, is_permanent), "{status} {code}");
+            assert_eq!(error.can_be_connection_limit(), is_full_now, "{status} {code}");
+            assert_eq!(error.status(), Some(status));
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_possible_reasons_and_the_region_alone_only_if_the_provider_did() {
+        let reasons = "(subscription, region, user agent or another device)";
+        for status in [401, 402, 403, 423, 429, 456, 458, 466, 509] {
+            let text = UpstreamError::new(Cause::Status(status)).to_string();
+            assert_eq!(text, format!("refused by the provider {reasons}, status {status}"));
+        }
+        for status in [404, 410, 500, 503] {
+            let text = UpstreamError::new(Cause::Status(status)).to_string();
+            assert_eq!(text, format!("the provider answered with status {status}"));
+        }
+        let region = UpstreamError::new(Cause::Region(403));
+        assert_eq!(region.to_string(), "refused by the provider (region), status 403");
+        assert!(!region.can_be_connection_limit() && region.is_permanent());
+        let tuner = UpstreamError::new(Cause::Tuner { status: 503, code: 805 });
+        assert_eq!(
+            (tuner.label(), &*tuner.to_string()),
+            ("all_tuners_in_use", "all tuners of the device are in use")
+        );
+    }
+
+    #[test]
     fn only_errors_that_may_pass_at_once_allow_a_retry() {
         let yes = [
             Cause::Ended,
@@ -374,6 +498,7 @@ mod tests {
             Cause::FirstPacketTimeout,
             Cause::Stall,
             Cause::Scrambled,
+            Cause::NoTables("the stream announces no programme".into()),
             Cause::TooManyRedirects,
         ];
         for cause in yes {
@@ -411,6 +536,7 @@ mod tests {
             Cause::FirstPacketTimeout,
             Cause::Stall,
             Cause::Scrambled,
+            Cause::NoTables("the stream announces no programme".into()),
             Cause::Empty,
             Cause::Status(408),
             Cause::Status(425),

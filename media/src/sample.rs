@@ -54,12 +54,13 @@ pub struct Sampler {
 impl Sampler {
     /// Creates a sampler for a source from which nothing was read since it was opened.
     pub fn new(source: Source) -> Self {
+        let detector = PayloadDetector::from_hints(source.hints());
         Self {
             source,
             began: Instant::now(),
             bytes: 0,
             aligner: Aligner::new(),
-            detector: PayloadDetector::default(),
+            detector,
             picture: None,
             last_pcr: None,
             ticks: 0,

@@ -2,27 +2,88 @@
 
 use std::net::IpAddr;
 
-use actors::{SeatRequest, Target, Viewer, may_watch};
+use actors::{Identity, SeatRequest, Target, Viewer, may_watch};
+use domain::clients::is_shared_agent;
 use domain::user::{self, User};
+use http::header::COOKIE;
+use http::{HeaderMap, HeaderValue};
 use route_frame::call::Call;
 use server::reply::Refusal;
 use services::auth::{Denied, may_stream_from};
+use sha2::{Digest, Sha256};
 use tracing::info;
+use uuid::Uuid;
 
 use super::refusals::{no_file, unknown_channel};
 use crate::context::{PlayerCall, PlayerContext};
+use crate::tuner::TunerSeats;
 
 /// Something that is kept until an answer is sent, such as a seat.
 pub(crate) type Held = Box<dyn Send + Sync>;
 
-/// Returns the caller as lists show it.
+/// Name of the cookie that recognises a player of HLS without a user. It gives access to nothing: it only lets the player end
+/// what it watched before.
+const PLAYER_COOKIE: &str = "hw_player";
+/// Number of characters of a value of the cookie: a UUID without hyphens.
+const COOKIE_CHARS: usize = 32;
+/// Sent by players of Apple with all requests of one playback.
+const PLAYBACK_HEADER: &str = "x-playback-session-id";
+
+/// Returns the caller as lists show it, and what tells it apart from others.
 pub(super) fn viewer(call: &Call) -> Viewer {
     let (caller, user) = (&call.caller, call.user().ok());
+    let cookie = user.is_none().then(|| sent_cookie(&call.headers)).flatten();
+    let playback = call.headers.get(PLAYBACK_HEADER).filter(|it| user.is_none() && !it.is_empty());
     Viewer {
         user: user.map(|it| it.username.clone()),
         address: caller.address(),
         agent: caller.agent.clone(),
+        identity: Identity {
+            is_device: is_device(call),
+            cookie,
+            keeps_cookies: cookie.is_some(),
+            playback: playback.map(|it| hash(it.as_bytes())),
+        },
     }
+}
+
+/// Returns whether address and program of the caller stand for one device. Media servers show many viewers as one: they read
+/// lineups, or have the name of a library. In doubt it is none.
+fn is_device(call: &Call) -> bool {
+    let caller = &call.caller;
+    caller.origin.doubt().is_none()
+        && !is_shared_agent(&caller.agent)
+        && !call.player().states.get::<TunerSeats>().is_client(caller)
+}
+
+/// Returns the hash of the cookie that recognises a player, if the request has it.
+pub(super) fn sent_cookie(headers: &HeaderMap) -> Option<u64> {
+    let texts = headers.get_all(COOKIE).into_iter().filter_map(|it| it.to_str().ok());
+    let mut values = texts.flat_map(|it| it.split(';')).filter_map(|it| it.trim().split_once('='));
+    let is_own = |it: &(&str, &str)| it.0 == PLAYER_COOKIE && it.1.len() == COOKIE_CHARS;
+    values.find(is_own).map(|(_, value)| hash(value.as_bytes()))
+}
+
+/// A cookie for a player that sent none.
+pub(super) struct NewCookie {
+    pub(super) hash: u64,
+    pub(super) header: HeaderValue,
+}
+
+impl NewCookie {
+    /// Returns `None` only if the text could not be a header.
+    pub(super) fn new() -> Option<Self> {
+        let value = Uuid::new_v4().simple().to_string();
+        let text = format!("{PLAYER_COOKIE}={value}; Path=/; Max-Age=86400; HttpOnly; SameSite=Lax");
+        let header = HeaderValue::from_str(&text).ok()?;
+        Some(Self { hash: hash(value.as_bytes()), header })
+    }
+}
+
+/// Returns the same number on every node.
+fn hash(bytes: &[u8]) -> u64 {
+    let hash = Sha256::digest(bytes);
+    hash.iter().take(8).fold(0, |sum, it| sum << 8 | u64::from(*it))
 }
 
 /// Returns the seat that the caller needs, if the number of seats is limited.
@@ -79,4 +140,31 @@ pub(super) fn check_permitted(
         Some(user) if !context.is_active(user.id) => Denied::Inactive.into(),
         _ => unknown_channel(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_player_is_recognised_by_the_cookie_that_it_was_given() {
+        let given = NewCookie::new().unwrap();
+        let pair = given.header.to_str().unwrap().split(';').next().unwrap().to_owned();
+        let other = NewCookie::new().unwrap();
+        assert_ne!(given.hash, other.hash);
+        for (cookies, expected) in [
+            (vec![pair.clone()], Some(given.hash)),
+            (vec![format!("a=1; {pair}; b=2")], Some(given.hash)),
+            (vec!["a=1".to_owned(), pair.clone()], Some(given.hash)),
+            (vec!["hw_player=short".to_owned()], None),
+            (vec![format!("x{pair}")], None),
+            (vec![], None),
+        ] {
+            let mut headers = HeaderMap::new();
+            for text in &cookies {
+                headers.append(COOKIE, HeaderValue::from_str(text).unwrap());
+            }
+            assert_eq!(sent_cookie(&headers), expected, "{cookies:?}");
+        }
+    }
 }

@@ -23,7 +23,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use http::{Request, Response};
+use http::{Request, Response, Uri};
 use hyper::body::Incoming;
 use media::Connection;
 use tokio::runtime::Handle;
@@ -112,9 +112,12 @@ where
 
     fn run(
         &self,
-        request: Request<Incoming>,
+        mut request: Request<Incoming>,
         counted: Result<(), LimitReached>,
     ) -> impl Future<Output = Reply> + Send + use<S> {
+        if let Some(uri) = with_one_leading_slash(request.uri()) {
+            *request.uri_mut() = uri;
+        }
         let method = request.method().clone();
         let path = printable_path(request.uri().path());
         let mut service = self.service.clone();
@@ -175,6 +178,18 @@ impl<B> ResponseBody for Response<B> {
     type Body = B;
 }
 
+/// Returns the target of a request whose path begins with several slashes, with only one of them. Programs send several
+/// when they put a path behind an address that ends with a slash.
+fn with_one_leading_slash(uri: &Uri) -> Option<Uri> {
+    let path_and_query = uri.path_and_query()?.as_str();
+    if !path_and_query.starts_with("//") {
+        return None;
+    }
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(format!("/{}", path_and_query.trim_start_matches('/')).parse().ok()?);
+    Uri::from_parts(parts).ok()
+}
+
 /// Returns a path that is safe to log. Paths of players can contain a user name and a password, so only paths that
 /// cannot are printed in full.
 fn printable_path(path: &str) -> String {
@@ -197,6 +212,31 @@ async fn recover(rejection: Rejection) -> Result<Reply, Infallible> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_slashes_before_a_path_are_removed() {
+        for (target, expected) in [
+            ("/", None),
+            ("/proxy/ts", None),
+            ("/proxy//ts", None),
+            ("/?next=//x", None),
+            ("*", None),
+            ("host:80", None),
+            ("http://host", None),
+            ("http://host/proxy//ts", None),
+            ("//", Some("/")),
+            ("//proxy/ts", Some("/proxy/ts")),
+            ("////proxy//ts", Some("/proxy//ts")),
+            ("//proxy/ts?a=//b&c=%2F%2F", Some("/proxy/ts?a=//b&c=%2F%2F")),
+            ("//?a=b", Some("/?a=b")),
+            ("//user@host:80/x", Some("/user@host:80/x")),
+            ("http://host:80//proxy/ts?a=b", Some("http://host:80/proxy/ts?a=b")),
+            ("http://host//", Some("http://host/")),
+        ] {
+            let found = with_one_leading_slash(&target.parse().unwrap());
+            assert_eq!(found.map(|it| it.to_string()).as_deref(), expected, "{target}");
+        }
+    }
 
     #[test]
     fn a_path_that_may_contain_credentials_is_not_logged() {

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::support::api::{ADMIN, Api, PASSWORD};
-use crate::support::client::{Player, Request, fetch};
+use crate::support::client::{PLAYER_AGENT, Player, Request, fetch};
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Picture;
 use crate::support::upstream::{Cut, MockResponse, Provider};
@@ -195,7 +195,7 @@ async fn every_event_of_a_channel_is_sent_once_and_in_order() {
     }
     for event in [connect, disconnect] {
         assert_eq!((&event["client_ip"], &event["channel_id"]), (&json!("127.0.0.1"), &json!(uuid)));
-        assert_eq!(event["user_agent"], "TestPlayer/1.0");
+        assert_eq!(event["user_agent"], PLAYER_AGENT);
         assert_eq!(event["connection_id"], connect["connection_id"]);
     }
     assert_eq!((&failover["previous_stream_name"], &failover["reason"]), (&json!("News"), &json!("reset")));
@@ -259,8 +259,8 @@ async fn a_failed_login_sends_an_event_with_the_caller_and_without_the_password(
     let events = fixture.expect_events(&["login_failed"; 3]).await;
     let seen: Vec<_> = events.iter().map(|it| [&it["user"], &it["user_agent"], &it["reason"]]).collect();
     let expected = [
-        json!(["", "TestPlayer/1.0", "unknown user"]),
-        json!([ADMIN, "TestPlayer/1.0", "wrong password"]),
+        json!(["", PLAYER_AGENT, "unknown user"]),
+        json!([ADMIN, PLAYER_AGENT, "wrong password"]),
         json!([ADMIN, "TV/1", "wrong password"]),
     ];
     assert_eq!(json!(seen), json!(expected));
@@ -288,7 +288,7 @@ async fn a_refused_network_sends_one_event_and_not_one_for_each_request() {
         let events = &fixture.expect_events(&[event]).await[0];
         assert_eq!(
             (&events["client_ip"], &events["user_agent"]),
-            (&json!("127.0.0.1"), &json!("TestPlayer/1.0"))
+            (&json!("127.0.0.1"), &json!(PLAYER_AGENT))
         );
         assert!(events["reason"].as_str().unwrap().contains(what), "{events}");
     }

@@ -7,7 +7,8 @@ use domain::settings::Settings;
 use crate::support::client::{Ended, Player};
 use crate::support::eventually;
 use crate::support::gateway::{Setup, TestGateway};
-use crate::support::signal::Picture;
+use crate::support::signal::{Mark, Picture};
+use crate::support::ts_check::presentation_times;
 use crate::support::upstream::{Behavior, ClosedPort, Cut, MockResponse, Provider};
 
 const FIRST: &str = "/live/anna/first.ts";
@@ -219,6 +220,65 @@ async fn an_interrupted_stream_is_reopened_before_another_is_tried() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sound_stays_with_its_picture_over_jumps_of_the_clock_after_a_reconnect() {
+    // Holds T-view.7 for a viewer. Encoders that start again and ad inserters let the clock jump, and each PID passes the
+    // jump at a place of its own. After a reconnect each jump moved the sound by the distance of these places, for ever.
+    let provider = Provider::start();
+    let every = Duration::from_secs(1);
+    let picture = first().bits_per_second(300_000);
+    let pictures =
+        [picture.clone().jumps_by(50, every), picture.starts_at(4_000_000_000).jumps_by(-50, every)];
+    let paths = ["/live/anna/on.ts", "/live/anna/back.ts"];
+    for (path, picture) in paths.iter().zip(&pictures) {
+        provider.path(path).plays(picture.clone());
+    }
+    let list = provider.playlist(&[("on", "On", paths[0]), ("back", "Back", paths[1])]);
+    let gateway = Setup::new().list(&list).engine(fast_settings).start().await;
+    let players = [gateway.watch("On").await, gateway.watch("Back").await];
+    for player in &players {
+        player.sees("first").await;
+    }
+    for path in paths {
+        provider.path(path).cut(Cut::Reset);
+    }
+    const VIDEO: u16 = 0x100;
+    for (player, picture) in players.iter().zip(&pictures) {
+        player
+            .until("three jumps of the second connection", |r| {
+                let times = presentation_times(&r.bytes);
+                let serial = times.first().map(|it| it.1.serial);
+                let jumped = |it: &&(u16, Mark, i64)| {
+                    it.0 == VIDEO && Some(it.1.serial) != serial && it.1.frame.is_multiple_of(25)
+                };
+                times.iter().filter(jumped).count() >= 3
+            })
+            .await;
+        let times = player.received(|r| presentation_times(&r.bytes));
+        let mut n_compared = 0;
+        let mut last = None;
+        let mut begins_in_a_jump = false;
+        for (_, mark, shown) in times.iter().filter(|it| it.0 == VIDEO) {
+            // Between the jump of its sound and that of its picture, the distance of a new connection is unknown.
+            begins_in_a_jump = match last.replace(mark.serial) == Some(mark.serial) {
+                true => begins_in_a_jump && !mark.frame.is_multiple_of(25),
+                false => picture.sound_offset(mark.frame.into()) != 0,
+            };
+            if begins_in_a_jump {
+                continue;
+            }
+            let is_its_sound = |it: &&(u16, Mark, i64)| {
+                it.0 != VIDEO && (it.1.serial, it.1.frame) == (mark.serial, mark.frame)
+            };
+            let Some((_, _, heard)) = times.iter().find(is_its_sound) else { continue };
+            let offset = (heard - shown).rem_euclid(1 << 33) as u64;
+            assert_eq!(offset, picture.sound_offset(mark.frame.into()), "frame {}", mark.frame);
+            n_compared += 1;
+        }
+        assert!(n_compared > 50, "{n_compared} frames with sound");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_channel_with_one_stream_waits_for_it_and_the_viewer_stays() {
     let provider = Provider::start();
     provider.path(FIRST).plays(first());
@@ -416,4 +476,44 @@ async fn a_silent_stream_that_sends_again_first_plays_on_and_the_other_is_closed
     player.received(|r| assert_eq!(r.ts.labels, ["first"]));
     assert_eq!((provider.peak(), provider.path(FIRST).n_requests()), (2, 1));
     assert_eq!((gateway.gateway.counts().losses(), gateway.n_events("channel_failover")), (0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn responses_of_a_few_seconds_play_without_growing_gaps() {
+    // Holds T-fo.8, its half about responses that end.
+    let provider = Provider::start();
+    // At the rate of the picture each response lasts for 2.4 s.
+    provider.path(FIRST).answers(MockResponse::play(first()).until(300_000, Cut::End));
+    let list = provider.playlist(&[("news", "News", FIRST)]);
+    let gateway = Setup::new().list(&list).engine(fast_settings).start().await;
+    let player = gateway.watch("News").await;
+    eventually("the ninth response", || provider.path(FIRST).n_requests() >= 9).await;
+    player.more_bytes(50_000).await;
+    player.received(|r| {
+        let longest = r.longest_silence_of_payload();
+        assert!(longest < Duration::from_millis(1_200), "a gap of {longest:?}");
+        assert_eq!(r.ts.labels, ["first"]);
+    });
+    assert_eq!((provider.peak(), gateway.n_events("channel_failover")), (1, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_first_packet_is_waited_for_again_after_a_drop() {
+    let provider = Provider::start();
+    let slow = MockResponse::play(first()).after(Duration::from_millis(2_500));
+    provider.path(FIRST).answers(slow);
+    let list = provider.playlist(&[("news", "News", FIRST)]);
+    let impatient = |settings: &mut Settings| {
+        fast_settings(settings);
+        settings.first_packet_timeout = Duration::from_secs(1);
+    };
+    let gateway = Setup::new().list(&list).engine(impatient).start().await;
+    let player = gateway.watch("News").await;
+    for n_requests in [2, 3] {
+        player.more_bytes(300_000).await;
+        provider.path(FIRST).cut(Cut::End);
+        eventually("the next request", || provider.path(FIRST).n_requests() >= n_requests).await;
+        player.more_bytes(100_000).await;
+        assert_eq!(provider.path(FIRST).n_requests(), n_requests, "each connection was waited for");
+    }
 }

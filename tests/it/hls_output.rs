@@ -506,6 +506,38 @@ async fn a_player_of_hls_keeps_its_session_through_a_failover() {
     assert_eq!(gateway.gateway.counts().clients, 1);
 }
 
+/// Seen: 503 after 15 s, because the segment began with the first key frame and ended ten seconds later.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_channel_with_a_key_frame_every_twelve_seconds_plays() {
+    let provider = Provider::start();
+    // Frames come 25 times a second, and the provider has begun just before the channel.
+    provider.path("/long.ts").plays(Picture::new("long").frames_per_gop(300));
+    let list = provider.playlist(&[("long", "Long", "/long.ts")]);
+    let gateway = Setup::new().list(&list).start().await;
+    let path = format!("{}?container=ts", open(&gateway, "Long"));
+    let watching = Watching::begin(&gateway, &path, "tv").await;
+    assert_eq!(watching.segments().await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slides_have_their_true_lengths_in_the_playlist() {
+    let arguments = "-t 24 -r 1/3 -c:v libx264 -preset ultrafast -pix_fmt yuv420p -g 1 -c:a aac";
+    let arguments: Vec<&str> = arguments.split(' ').collect();
+    let provider = Provider::start();
+    provider.path("/slides.ts").plays(Clip::make("slides", &TEST_PICTURE, &arguments).await);
+    let list = provider.playlist(&[("slides", "Slides", "/slides.ts")]);
+    let gateway = Setup::new().list(&list).start().await;
+    let master = format!("{}?container=fmp4", open(&gateway, "Slides"));
+    let answer = Watching::master(&gateway, &master, "tv").await;
+    assert!(answer.text().contains(",RESOLUTION=320x180,FRAME-RATE=0.333"), "{}", answer.text());
+    let watching = Watching::begin(&gateway, &master, "tv").await;
+    until_async("the third segment", async || watching.segments().await.len() > 2).await;
+    let text = watching.playlist().await;
+    let lengths: Vec<&str> = text.lines().filter(|it| it.starts_with("#EXTINF:")).collect();
+    assert!(lengths.iter().all(|it| *it == "#EXTINF:3.00000,"), "{text}");
+    assert!(!text.contains("DISCONTINUITY\n"), "{text}");
+}
+
 const HLS_JS: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/target/tools/npm/node_modules/hls.js/dist/hls.min.js");
 /// The state of the page of [`play_in_browser`].

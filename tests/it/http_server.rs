@@ -206,3 +206,47 @@ async fn a_viewer_that_leaves_during_a_start_releases_its_slot_despite_pipelined
     gateway.until_idle().await;
     eventually("the connection to the provider is closed", || provider.open() == 0).await;
 }
+
+/// Programs put a path behind an address that ends with a slash.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slashes_before_a_path_count_as_one_everywhere() {
+    let (_provider, list) = list();
+    let setup = Setup::new().list(&list).config(|it| it.metrics_networks = "10.0.0.0/8".parse().unwrap());
+    let gateway = setup.start().await;
+    let stream = gateway.path("News");
+    Player::watch(gateway.address, &format!("/{stream}")).await.sees("news").await;
+    for path in [
+        "/healthz",
+        "/playlist.m3u",
+        "/metrics",
+        "/discover.json",
+        "/api/",
+        "/api/core/version/",
+        "/nothing",
+        "/evil.example/api",
+    ] {
+        for address in [gateway.address, gateway.api] {
+            let right = fetch(address, Request::get(path)).await;
+            for other in [format!("/{path}"), format!("///{path}"), format!("http://evil.example//{path}")] {
+                let answer = fetch(address, Request::get(&other)).await;
+                assert_eq!(answer.status(), right.status(), "{other}");
+                assert_eq!(answer.header("content-type"), right.header("content-type"), "{other}");
+                assert_eq!(answer.header("location"), right.header("location"), "{other}");
+            }
+        }
+    }
+    // A failed login delays the next ones, so it is tried once.
+    let login = "/live/nobody/wrong/7.ts";
+    let [right, other] = [login.to_owned(), format!("/{login}")].map(Request::get);
+    assert_eq!(fetch(gateway.address, other).await.status(), fetch(gateway.address, right).await.status());
+    // No redirect leads to another host.
+    for path in ["//api", "///api?next=//evil.example", "//evil.example/api", "//evil.example/%2f.."] {
+        let answer = fetch(gateway.address, Request::get(path)).await;
+        let location = answer.header("location").unwrap_or_default();
+        assert!(location.is_empty() || location.starts_with("api/"), "{path}: {location}");
+    }
+    // Slashes inside of a path do not count as one.
+    for path in ["/api//", "/proxy//ts/stream/x", "/playlist.m3u//"] {
+        assert_eq!(fetch(gateway.address, Request::get(path)).await.status(), 404, "{path}");
+    }
+}

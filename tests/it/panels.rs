@@ -292,6 +292,88 @@ async fn the_account_information_of_every_profile_is_kept_and_can_be_asked_for()
     }
 }
 
+/// Returns the ends of the addresses at which a live stream was asked for, in order.
+fn forms_of(panel: &Panel, id: u32) -> Vec<String> {
+    let start = format!("/live/{USER}/{PASSWORD}/{id}");
+    let requests = panel.provider.requests().into_iter();
+    requests.filter_map(|it| Some(it.path.strip_prefix(&start)?.to_owned())).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_panel_that_serves_other_addresses_is_found_out_once_a_day_and_remembered() {
+    let fixture = PanelFixture::new().await;
+    let panel = &fixture.panel;
+    panel.offers(&[(7, "One"), (8, "Two"), (9, "Off air")]);
+    for (id, name) in [(7, "One"), (8, "Two"), (9, "Off air")] {
+        let address = panel.stream(id);
+        let other = address.trim_end_matches(".ts");
+        panel.provider.path(&address).answers(MockResponse::status(404));
+        match name {
+            "Off air" => panel.provider.path(other).answers(MockResponse::status(404)),
+            _ => panel.provider.path(other).plays(Picture::new(name)),
+        };
+    }
+    let account = fixture.account(json!({})).await;
+    let mut paths = Vec::new();
+    for stream in fixture.streams().await {
+        assert!(stream["url"].as_str().unwrap().ends_with(".ts"), "{stream}");
+        paths.push(fixture.channel_from(&stream).await);
+    }
+    let is_in_use = async |form: &str, source: &str| {
+        until_async("the form in use", async || {
+            let seen = fixture.admin.get(&account).await.body;
+            seen["live_form_in_use"] == form && seen["live_form_source"] == source
+        })
+        .await;
+    };
+    let sees = async |path: &str, picture: &str| {
+        let player = fixture.watch(path).await;
+        player.sees(picture).await;
+        player.leave().await;
+        fixture.gateway.until_idle().await;
+    };
+    is_in_use("ts", "login").await;
+    sees(&paths[0], "One").await;
+    assert_eq!(forms_of(panel, 7), [".ts", ""]);
+    assert_eq!(panel.provider.peak(), 1, "one connection at a time");
+    is_in_use("none", "found").await;
+
+    // It is known for the other streams, and a stream that is off air costs one request.
+    sees(&paths[1], "Two").await;
+    assert_eq!(forms_of(panel, 8), [""]);
+    let refused = fixture.watch(&paths[2]).await;
+    assert!(refused.status().await >= 400);
+    fixture.gateway.until_idle().await;
+    assert_eq!(forms_of(panel, 9), [""]);
+
+    // An admin decides otherwise.
+    let change = async |form: &str| {
+        panel.provider.forget();
+        let changed = fixture.admin.patch(&account, json!({ "live_form": form })).await;
+        assert_eq!(changed.status, 200, "{changed:?}");
+    };
+    change("ts").await;
+    is_in_use("ts", "setting").await;
+    assert!(fixture.watch(&paths[0]).await.status().await >= 400);
+    fixture.gateway.until_idle().await;
+    assert_eq!(forms_of(panel, 7), [".ts"]);
+    change("auto").await;
+    is_in_use("ts", "login").await;
+    sees(&paths[1], "Two").await;
+    assert_eq!(forms_of(panel, 8), [".ts", ""]);
+    is_in_use("none", "found").await;
+
+    // The panel changes, and says so.
+    panel.account(json!({ "allowed_output_formats": ["m3u8", "rtmp"] }));
+    let list = panel.stream(7).replace(".ts", ".m3u8");
+    panel.provider.path(&list).plays(Picture::new("One in a list"));
+    fixture.refreshed(&account).await;
+    is_in_use("m3u8", "login").await;
+    panel.provider.forget();
+    sees(&paths[0], "One in a list").await;
+    assert_eq!(forms_of(panel, 7), [".m3u8"]);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_admins_see_the_login_at_a_panel() {
     let fixture = PanelFixture::new().await;

@@ -137,6 +137,7 @@ async fn a_plugin_from_an_archive_runs_and_goes_on_after_a_restart_of_the_gatewa
 
     let program = serve(data.path());
     let admin = admin.at(program.address().await);
+    until_state(&program, &admin, "greeter", "ready").await;
     let restarted = admin.post(&format!("{PLUGINS}greeter/restart/"), json!({})).await;
     assert_eq!(restarted.status, 200, "{restarted:?}");
     assert_eq!(run(&admin, "greet", json!({ "name": "you" })).await.1["result"]["message"], "bye you");

@@ -24,13 +24,12 @@ struct Recorder {
 }
 
 impl Recorder {
-    async fn start(provider: Provider, list: &str, max_streams: u32) -> Recorder {
+    async fn start(provider: Provider, list: &str, max_streams: u32, give_up_after: Duration) -> Recorder {
         let folder = tempfile::tempdir().unwrap();
         let recordings = folder.path().join("recordings");
         let setup = Setup::new().config(|it| it.recordings_dir = Some(recordings)).engine(|it| {
             it.first_packet_timeout = Duration::from_secs(2);
-            // Also a channel that has given up is recorded again when its source is back.
-            it.give_up_after = Duration::from_secs(4);
+            it.give_up_after = give_up_after;
         });
         let gateway = setup.limited_list(list, max_streams).start().await;
         let admin = Api::first_admin(&gateway).await;
@@ -129,7 +128,8 @@ mod slow {
         // Making it takes longer than a channel waits for a source.
         let second = second().await;
         let list = provider.playlist(&[("news", "News", FIRST), ("news", "News backup", SECOND)]);
-        let tv = Recorder::start(provider, &list, 1).await;
+        // Long enough for another round, if the other stream is asked for before it is there.
+        let tv = Recorder::start(provider, &list, 1, Duration::from_secs(8)).await;
         let now = actors::now_ms();
         let id = tv.record("News", now..now + HOUR).await;
         tv.until_longer(id, 150_000).await;
@@ -200,7 +200,8 @@ mod slow {
             entries.push((*name, *name, path.as_str()));
         }
         let list = provider.playlist(&entries);
-        let tv = Recorder::start(provider, &list, 3).await;
+        // Also a channel that has given up is recorded again when its source is back.
+        let tv = Recorder::start(provider, &list, 3, Duration::from_secs(4)).await;
         let now = actors::now_ms();
         // The first one has begun long ago, so that little of it is missing.
         let brief = tv.record("Brief", now - HOUR..now + 25_000).await;

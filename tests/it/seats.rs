@@ -79,6 +79,48 @@ async fn a_zap_of_one_device_on_an_account_without_a_limit_replaces_what_it_watc
     assert_eq!(provider.refusals(), 1, "one refusal discovers the limit");
 }
 
+/// Its first connections stay open: a zap was refused after three seconds if there were two.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_zap_of_a_device_with_two_connections_is_served() {
+    let (provider, gateway) = set_up(3, 1, AtLimit::ReplaceOwn).await;
+    let anna = create_user(&gateway, "anna", |it| it.stream_limit = 0).await;
+    let nameless = |channel: &str| gateway.get(channel).header("User-Agent", "MyTV/3");
+    let of_anna = |channel: &str| anna.asks(&gateway, channel, "MyTV/3");
+    let asks: [&dyn Fn(&str) -> Request; 2] = [&of_anna, &nameless];
+    for ask in asks {
+        let mut old = Vec::new();
+        for label in ["0", "0", "1"] {
+            let player = Player::ask(gateway.address, ask(label)).await;
+            player.sees(label).await;
+            old.push(player);
+        }
+        old[0].ended().await;
+        old[1].ended().await;
+        drop(old);
+        gateway.until_idle().await;
+    }
+    assert_eq!((provider.peak(), provider.refusals()), (1, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_media_server_that_shows_many_viewers_as_one_ends_nobody() {
+    let (_provider, gateway) = set_up(2, 1, AtLimit::ReplaceOwn).await;
+    let ask = |channel: &str, agent: &str| gateway.get(channel).header("User-Agent", agent);
+    // By the name of a library.
+    let first = Player::ask(gateway.address, ask("0", "Lavf/60.16.100")).await;
+    first.sees("0").await;
+    assert_eq!(fetch(gateway.address, ask("1", "Lavf/60.16.100")).await.status(), 503);
+    first.more_bytes(20_000).await;
+    first.leave().await;
+    gateway.until_idle().await;
+    // By the lineup that its address has read.
+    assert_eq!(fetch(gateway.address, Request::get("/lineup.json")).await.status(), 200);
+    let second = Player::ask(gateway.address, ask("0", "MediaServer/1")).await;
+    second.sees("0").await;
+    assert_eq!(fetch(gateway.address, ask("1", "MediaServer/1")).await.status(), 503);
+    second.more_bytes(20_000).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_device_is_refused_at_the_limit_and_the_first_keeps_playing() {
     let (provider, gateway) = set_up(2, 0, AtLimit::ReplaceOwn).await;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use actors::{SwitchOutcome, SwitchTo, Target, Viewer, WatchReply, WatchRequest};
+use actors::{Identity, SwitchOutcome, SwitchTo, Target, Viewer, WatchReply, WatchRequest};
 use domain::event::EventBody;
 use domain::ids::StreamId;
 use domain::output_format::StreamFormat;
@@ -177,7 +177,12 @@ async fn a_preview_and_a_channel_with_the_same_number_are_two_leases() {
         cancel: tokio_util::sync::CancellationToken::new(),
         meter: ConnectionMeter::default(),
     });
-    let viewer = Viewer { user: None, address: connection.peer.ip(), agent: "test".into() };
+    let viewer = Viewer {
+        user: None,
+        address: connection.peer.ip(),
+        agent: "test".into(),
+        identity: Identity::default(),
+    };
     let watch = switchboard
         .watch(WatchRequest {
             target: preview,

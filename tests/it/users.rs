@@ -7,7 +7,7 @@ use domain::login::DeviceLogin;
 use serde_json::{Value, json};
 
 use super::support::api::{ADMIN, Api, ApiReply, PASSWORD};
-use super::support::client::Request;
+use super::support::client::{PLAYER_AGENT, Request};
 use super::support::eventually;
 use super::support::gateway::{Setup, TestGateway};
 use super::support::users::create_user;
@@ -286,7 +286,7 @@ async fn a_logout_and_a_revoked_device_end_their_own_login_only() {
     let shown: Vec<_> =
         listed.as_array().unwrap().iter().map(|it| (&it["user_agent"], &it["is_current"])).collect();
     let expected =
-        [(json!("TestPlayer/1.0"), json!(false)), (json!("phone"), json!(true)), (json!("tv"), json!(false))];
+        [(json!(PLAYER_AGENT), json!(false)), (json!("phone"), json!(true)), (json!("tv"), json!(false))];
     assert_eq!(shown, expected.iter().map(|(agent, is_current)| (agent, is_current)).collect::<Vec<_>>());
     assert_eq!(listed[1]["ip_address"], "127.0.0.1");
 

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpSocket;
 
 use super::support::api::Api;
-use super::support::client::{Player, Request, fetch};
+use super::support::client::{PLAYER_AGENT, Player, Request, fetch};
 use super::support::gateway::{Setup, TestGateway};
 use super::support::signal::Picture;
 use super::support::until_async;
@@ -167,10 +167,7 @@ async fn an_admin_receives_playback_and_failover_in_real_time() {
     assert_eq!((&channel["channel_id"], &channel["channel_name"]), (&uuid, &json!("News")));
     assert_eq!((&channel["client_count"], &channel["failovers"]), (&json!(1), &json!(0)));
     let client = &channel["clients"][0];
-    assert_eq!(
-        (&client["ip_address"], &client["user_agent"]),
-        (&json!("127.0.0.1"), &json!("TestPlayer/1.0"))
-    );
+    assert_eq!((&client["ip_address"], &client["user_agent"]), (&json!("127.0.0.1"), &json!(PLAYER_AGENT)));
     assert_eq!(playing["stats"]["totals"]["client_count"], 1);
     let first_stream = channel["stream_id"].clone();
     assert_documented(&playing);
@@ -219,7 +216,7 @@ async fn a_socket_chooses_the_channels_whose_clients_it_gets() {
     player.sees("first").await;
     let mut admin = connect(&gateway, &root).await;
     let of = |it: &Value| it["stats"]["channels"][0]["clients"].clone();
-    admin.until("channel_stats", |it| of(it)[0]["user_agent"] == "TestPlayer/1.0").await;
+    admin.until("channel_stats", |it| of(it)[0]["user_agent"] == PLAYER_AGENT).await;
     let news = gateway.channel("News").uuid.to_string();
     let other = uuid::Uuid::nil().to_string();
     for (clients, is_listed) in [("none", false), (&*news, true), (&*other, false), ("all", true)] {
@@ -302,7 +299,7 @@ async fn level_1_receives_channel_states_and_counts_and_level_0_nothing() {
     assert_eq!(closed, Some(1008));
     for frame in frames.into_iter().chain(more) {
         let text = frame.to_string();
-        for secret in ["Late", "127.0.0.1", "TestPlayer", "http", "clients", "username"] {
+        for secret in ["Late", "127.0.0.1", PLAYER_AGENT, "http", "clients", "username"] {
             assert!(!text.contains(secret), "{secret} in {text}");
         }
     }

@@ -34,6 +34,11 @@ struct Client {
 }
 
 impl Client {
+    /// Returns the viewer with what its requests have shown.
+    fn viewer_now(&self) -> Viewer {
+        Viewer { identity: self.meter.identity(self.viewer.identity), ..self.viewer.clone() }
+    }
+
     /// Returns what the client gets: one that asks for parts of segments gets other playlists than before.
     fn format_now(&self) -> StreamFormat {
         match self.format {
@@ -172,12 +177,21 @@ impl Clients {
         actors.into_iter().filter_map(|it| self.remove(it, channel, reason)).collect()
     }
 
-    /// Returns the only client, if there is exactly one.
-    pub(super) fn only(&self) -> Option<&Viewer> {
-        match self.by_actor.len() {
-            1 => self.by_actor.values().next().map(|(_, client)| &client.viewer),
-            _ => None,
+    /// Returns whether all clients are the device that `new` is. A device may have several connections.
+    pub(super) fn are_device(&self, new: &Viewer) -> bool {
+        let is_it = |(_, it): &(u64, Client)| it.viewer_now().is_same_device(new);
+        let is_one = || self.by_actor.values().all(|(_, it)| it.viewer.is_one_device());
+        match self.len() {
+            0 => false,
+            1 => self.by_actor.values().all(is_it),
+            _ => self.by_actor.values().all(is_it) && is_one() && new.is_one_device(),
         }
+    }
+
+    /// Returns the latest client.
+    pub(super) fn latest(&self) -> Option<Viewer> {
+        let latest = self.by_actor.values().max_by_key(|(id, _)| *id);
+        latest.map(|(_, client)| client.viewer_now())
     }
 
     /// Returns for each client the recording that it is, if it is one.

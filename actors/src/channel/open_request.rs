@@ -8,21 +8,21 @@ use domain::plan::{Candidate, PlanContext};
 use domain::proxy::{ProxyAddress, ProxyScheme};
 use domain::source_url::SourceUrl;
 use media::dial::{Proxy, ProxyProtocol};
-use media::source::{OpenRequest, PlaylistAddress, PlaylistFormat, PlaylistReader};
+use media::source::{KnownSource, OpenRequest, PlaylistAddress, PlaylistReader};
 
 use crate::egress::Egress;
 
-/// Returns the request that opens a candidate. `known` is the format of the playlist of segments that its address led to
-/// before; a program opens it directly then.
+/// Returns the request that opens a candidate. `known` is what its address has shown before; a program opens a playlist of
+/// segments directly then.
 pub(crate) fn open_request(
     candidate: &Candidate,
     conditions: &PlanContext,
-    known: Option<PlaylistFormat>,
+    known: KnownSource,
 ) -> OpenRequest {
     let command = candidate.command.as_ref().map(words);
     let can_use_proxy = candidate.proxy.as_ref().is_none_or(|it| ffmpeg::proxy_options(it).is_some());
     let playlist_reader = (conditions.has_ffmpeg && can_use_proxy).then(|| playlist_reader(candidate));
-    let of_playlist = playlist_reader.as_ref().zip(known).map(|(command_of, format)| {
+    let of_playlist = playlist_reader.as_ref().zip(known.playlist).map(|(command_of, format)| {
         let url = candidate.url.expose().to_owned();
         command_of(&PlaylistAddress { url, format, is_trusted: true, cookies: Vec::new() })
     });
@@ -36,6 +36,9 @@ pub(crate) fn open_request(
         playlist_reader,
         proxy: candidate.proxy.as_ref().map(|it| Arc::new(media_proxy(it))),
         prefers_program: false,
+        other_addresses: None,
+        program: candidate.program,
+        known,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tests of a live channel, over an in-memory provider with paused time.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use domain::event::EventBody;
@@ -17,6 +18,7 @@ use crate::slots::LeaseTable;
 use crate::slots::revocable::RevocableTable;
 use crate::switchboard::StopOutcome;
 use crate::testing::{Scenario, TestViewer, channel, limited, settings, stream};
+use crate::viewer::{Identity, Viewer};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -495,6 +497,71 @@ async fn another_device_of_the_same_user_and_a_nameless_viewer_replace_nobody() 
     let (watch, _) = scenario.ask_as(channel(2), None, "tv").await;
     assert!(matches!(watch, WatchReply::Refused(WatchRefusal::Full(_))));
     assert!(!connection.cancel.is_cancelled());
+}
+
+/// Returns a viewer with the program `agent` at one address, whose address and program stand for one device or not.
+fn viewer_of(user: Option<&str>, agent: &str, is_device: bool) -> Viewer {
+    Viewer {
+        user: user.map(str::to_owned),
+        address: IpAddr::from([10, 0, 0, 1]),
+        agent: agent.to_owned(),
+        identity: Identity { is_device, ..Identity::default() },
+    }
+}
+
+/// A player had two connections to the old channel, so its zap was refused after three seconds. Media servers look alike.
+#[tokio::test(start_paused = true)]
+async fn a_zap_ends_what_only_the_same_device_watches_over_any_number_of_connections() {
+    let ann = |is_device| viewer_of(Some("ann"), "tv", is_device);
+    let nameless = |agent, is_device| viewer_of(None, agent, is_device);
+    let with_cookie = |cookie, keeps_cookies| {
+        let identity = Identity { cookie: Some(cookie), keeps_cookies, ..Identity::default() };
+        Viewer { identity, ..nameless("browser", false) }
+    };
+    for (old, new, replaced) in [
+        (vec![ann(true), ann(true)], ann(true), true),
+        (vec![ann(true), ann(true), ann(true)], ann(true), true),
+        // One connection may be replaced as it always was; several may be the viewers of a media server.
+        (vec![ann(false)], ann(false), true),
+        (vec![ann(false), ann(false)], ann(false), false),
+        (vec![ann(true), ann(false)], ann(true), false),
+        (vec![ann(true), viewer_of(Some("bob"), "tv", true)], ann(true), false),
+        (vec![ann(true), viewer_of(Some("ann"), "phone", true)], ann(true), false),
+        (vec![nameless("tv", true)], nameless("tv", true), true),
+        (vec![nameless("tv", true), nameless("tv", true)], nameless("tv", true), true),
+        (vec![nameless("tv", true)], nameless("phone", true), false),
+        (vec![nameless("Lavf", false)], nameless("Lavf", false), false),
+        (vec![nameless("tv", true), nameless("Lavf", false)], nameless("tv", true), false),
+        (vec![nameless("tv", true)], ann(true), false),
+        (vec![with_cookie(1, false), with_cookie(1, true)], with_cookie(1, true), true),
+        (vec![with_cookie(1, true), with_cookie(2, true)], with_cookie(1, true), false),
+    ] {
+        let scenario = Scenario::new(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
+        let mut watching = Vec::new();
+        for viewer in &old {
+            watching.push(scenario.ask_for(channel(1), viewer.clone(), None).await);
+        }
+        let (watch, _) = scenario.ask_for(channel(2), new.clone(), None).await;
+        assert_eq!(matches!(watch, WatchReply::Tail { .. }), replaced, "{old:?} {new:?}");
+        assert!(watching.iter().all(|(_, it)| it.cancel.is_cancelled() == replaced), "{old:?} {new:?}");
+        assert!(scenario.provider.peak() <= 1);
+    }
+}
+
+/// Multi-view and picture-in-picture.
+#[tokio::test(start_paused = true)]
+async fn a_second_picture_of_a_device_ends_nothing_while_a_connection_is_free() {
+    let streams: [&[_]; 3] = [&[limited(1, "a", 1, 2)], &[limited(2, "b", 1, 2)], &[limited(3, "c", 1, 2)]];
+    let scenario = Scenario::new(settings(), streams).await;
+    let tv = || viewer_of(None, "tv", true);
+    let (_first, first) = scenario.ask_for(channel(1), tv(), None).await;
+    sleep(SECOND).await;
+    let (_second, second) = scenario.ask_for(channel(2), tv(), None).await;
+    sleep(10 * SECOND).await;
+    assert!(!first.cancel.is_cancelled() && !second.cancel.is_cancelled());
+    let (third, _) = scenario.ask_for(channel(3), tv(), None).await;
+    assert!(matches!(third, WatchReply::Tail { .. }), "{third:?}");
+    assert!(first.cancel.is_cancelled() && !second.cancel.is_cancelled(), "the oldest picture ends");
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,11 +5,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use media::meter::TailMeter;
 
+use crate::viewer::Identity;
+
 /// The counters of a viewer that gets a channel in segments, over any number of connections.
 #[derive(Debug, Default)]
 pub struct SegmentMeter {
     bytes: AtomicU64,
     is_low_latency: AtomicBool,
+    keeps_cookies: AtomicBool,
+    is_shared: AtomicBool,
 }
 
 impl SegmentMeter {
@@ -23,6 +27,16 @@ impl SegmentMeter {
         self.is_low_latency.store(is_low_latency, Ordering::Relaxed);
     }
 
+    /// Records that the viewer sent the cookie that it was given.
+    pub(crate) fn set_keeps_cookies(&self) {
+        self.keeps_cookies.store(true, Ordering::Relaxed);
+    }
+
+    /// Records that the viewer may be several.
+    pub(crate) fn set_shared(&self) {
+        self.is_shared.store(true, Ordering::Relaxed);
+    }
+
     /// Returns the bytes that were handed to connections.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
@@ -31,6 +45,15 @@ impl SegmentMeter {
     /// Returns whether the viewer asks for parts of segments.
     pub fn is_low_latency(&self) -> bool {
         self.is_low_latency.load(Ordering::Relaxed)
+    }
+
+    /// Adds to the identity of a viewer what its requests have shown.
+    fn identity(&self, identity: Identity) -> Identity {
+        if self.is_shared.load(Ordering::Relaxed) {
+            return Identity::default();
+        }
+        let keeps_cookies = identity.keeps_cookies || self.keeps_cookies.load(Ordering::Relaxed);
+        Identity { keeps_cookies, ..identity }
     }
 }
 
@@ -68,6 +91,14 @@ impl ClientMeter {
         match self {
             Self::Tail(meter) => meter.was_too_slow(),
             Self::Segments(_) => false,
+        }
+    }
+
+    /// Adds to the identity of a viewer what its requests have shown.
+    pub(crate) fn identity(&self, identity: Identity) -> Identity {
+        match self {
+            Self::Tail(_) => identity,
+            Self::Segments(meter) => meter.identity(identity),
         }
     }
 

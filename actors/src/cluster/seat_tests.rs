@@ -18,7 +18,7 @@ use crate::events::tests::events;
 use crate::plans::Target;
 use crate::seats::{Seat, SeatParts, SeatRequest, SeatTable, SeatsTaken};
 use crate::testing::channel;
-use crate::viewer::Viewer;
+use crate::viewer::{Identity, Viewer};
 
 /// After this time in a new cluster, all nodes are members.
 const SETTLED: Duration = Duration::from_secs(30);
@@ -75,7 +75,12 @@ impl Node {
     ) -> Result<Watching, SeatsTaken> {
         let address = "10.0.0.1:1".parse().unwrap();
         let connection = Arc::new(Connection::new(1, address));
-        let viewer = Viewer { user: None, address: address.ip(), agent: device.to_owned() };
+        let viewer = Viewer {
+            user: None,
+            address: address.ip(),
+            agent: device.to_owned(),
+            identity: Identity::default(),
+        };
         let request = SeatRequest { user: UserId(1), limit };
         let seat = self.seats.take_soon(request, &viewer, target, &connection, rules).await?;
         Ok(Watching { seat, connection })

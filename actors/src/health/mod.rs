@@ -97,6 +97,11 @@ impl HealthTable {
         });
     }
 
+    /// Notes that a stream ended after it had played well.
+    pub(crate) fn ended(&self, stream: StreamId, cause: &UpstreamError) {
+        self.change(stream, |health, at| health.ended(cause.label(), at));
+    }
+
     pub(crate) fn measured(&self, stream: StreamId, measurement: Measurement) {
         self.change(stream, |health, at| health.measured(measurement, at));
     }

@@ -2,7 +2,8 @@
 //!
 //! A player of HLS has no connection that lasts, so a *session* stands for it. The first request for a playlist opens it:
 //! a client of the channel, with the seat of its user. A random token in the addresses of the playlist identifies it, and
-//! nothing else does. It lives until three target durations after its last request, or until its client has to end.
+//! nothing else does. It lives until three target durations after its last request (two without a user), or until its client
+//! has to end. Requests also show whether its player keeps cookies, which tells viewers without a user apart.
 //!
 //! ```text
 //!   request of a playlist ─► key known? ─┬─ yes ─► its session
@@ -46,8 +47,10 @@ use crate::viewer::Viewer;
 
 /// Maximum number of sessions. Each has a task and some hundred bytes; the media belongs to the channels.
 const SESSIONS_MAX: usize = 16_384;
-/// A session ends this many target durations after its last request.
+/// A session of a user ends this many target durations after its last request.
 const LIFETIME_TARGET_DURATIONS: u32 = 3;
+/// The same without a user. The next channel of the player may not be recognised as its own, and waits for the connection.
+const LIFETIME_TARGET_DURATIONS_ANONYMOUS: u32 = 2;
 
 /// A request for the playlist of a channel.
 #[derive(Clone, Debug)]
@@ -148,6 +151,7 @@ impl HlsSessions {
             // Of several requests of a player, the first one opens the session and the others wait for it.
             let session = place.opening.get_or_try_init(|| self.begin(&request, &key)).await?;
             if !(is_old && session.is_over()) && session.touch() {
+                session.requested_by(&request.viewer);
                 return Ok(Arc::clone(session));
             }
             // It has just ended, or its channel has.

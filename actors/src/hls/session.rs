@@ -12,11 +12,12 @@ use media::segment::SegmentWindow;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::{HlsRequest, LIFETIME_TARGET_DURATIONS};
+use super::{HlsRequest, LIFETIME_TARGET_DURATIONS, LIFETIME_TARGET_DURATIONS_ANONYMOUS};
 use crate::channel::SegmentViewing;
 use crate::client::SegmentMeter;
 use crate::plans::Target;
 use crate::registry::Registry;
+use crate::viewer::Viewer;
 
 /// Time for a player to read the end of a channel that has ended.
 pub(super) const FAREWELL_MAX: Duration = Duration::from_secs(60);
@@ -54,6 +55,7 @@ pub struct HlsSession {
     /// Identifies the session. It gives access to the media, so it is not printed.
     token: String,
     target: Target,
+    viewer: Viewer,
     format: StreamFormat,
     window: Arc<SegmentWindow>,
     /// Does not change in a window.
@@ -92,6 +94,7 @@ impl HlsSession {
         Self {
             token: random_token(),
             target: request.target,
+            viewer: request.viewer.clone(),
             format: request.format,
             window: Arc::clone(viewing.window()),
             target_duration: viewing.window().description().target_duration.unwrap_or(TARGET_DEFAULT),
@@ -117,6 +120,27 @@ impl HlsSession {
     /// Returns the target that the player watches.
     pub fn target(&self) -> Target {
         self.target
+    }
+
+    /// Returns the viewer who opened it.
+    pub fn viewer(&self) -> &Viewer {
+        &self.viewer
+    }
+
+    /// Records who asked for the playlist of the channel and got this session.
+    pub(super) fn requested_by(&self, viewer: &Viewer) {
+        // Without cookies, two browsers of the same version behind one address share the session.
+        if self.viewer != *viewer && !self.viewer.is_same_device(viewer) {
+            self.meter.set_shared();
+        }
+        self.sent_cookie(viewer.identity.cookie.filter(|_| viewer.identity.keeps_cookies));
+    }
+
+    /// Records the cookie of a request.
+    pub fn sent_cookie(&self, cookie: Option<u64>) {
+        if cookie.is_some() && cookie == self.viewer.identity.cookie {
+            self.meter.set_keeps_cookies();
+        }
     }
 
     /// Returns the form of the stream that the player asked for.
@@ -193,7 +217,11 @@ impl HlsSession {
 
     /// Returns when it ends, unless there is another request.
     pub(super) fn expires_at(&self) -> Instant {
-        let lifetime = self.target_duration * LIFETIME_TARGET_DURATIONS;
+        let lifetime = self.target_duration
+            * match self.viewer.user {
+                Some(_) => LIFETIME_TARGET_DURATIONS,
+                None => LIFETIME_TARGET_DURATIONS_ANONYMOUS,
+            };
         let state = self.state.lock();
         // A request for media that does not exist yet takes at most this long.
         let from = if state.n_waiting > 0 { Instant::now() } else { state.last_request };

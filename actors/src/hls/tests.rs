@@ -5,7 +5,8 @@ use domain::output_format;
 use tokio::time::{Instant, sleep};
 
 use super::*;
-use crate::testing::{Scenario, channel, settings, stream};
+use crate::testing::{Scenario, channel, limited, settings, stream};
+use crate::viewer::Identity;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -13,7 +14,12 @@ fn request(target: Target, agent: &str) -> HlsRequest {
     let peer: SocketAddr = "10.0.0.1:4711".parse().unwrap();
     HlsRequest {
         target,
-        viewer: Viewer { user: Some("anna".to_owned()), address: peer.ip(), agent: agent.to_owned() },
+        viewer: Viewer {
+            user: Some("anna".to_owned()),
+            address: peer.ip(),
+            agent: agent.to_owned(),
+            identity: Identity::default(),
+        },
         peer,
         seat: Some(SeatRequest { user: UserId(1), limit: 1 }),
         rendition: None,
@@ -62,6 +68,61 @@ async fn requests_that_take_no_bytes_do_not_keep_a_session_and_are_closed() {
     drop(in_progress);
     scenario.is_quiet().await;
     assert!(sessions.is_empty());
+}
+
+fn nameless(target: Target, identity: Identity) -> HlsRequest {
+    let request = request(target, "browser");
+    let viewer = Viewer { user: None, identity, ..request.viewer };
+    HlsRequest { viewer, seat: None, ..request }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_player_without_a_user_leaves_after_two_target_durations() {
+    let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
+    let _viewer = scenario.watch(channel(1)).await;
+    let sessions = scenario.system.hls_sessions();
+    let session = sessions.open(nameless(channel(1), Identity::default())).await.unwrap();
+    let lifetime = 2 * session.target_duration();
+    sleep(lifetime - SECOND).await;
+    assert!(session.end().is_none());
+    sleep(2 * SECOND).await;
+    assert_eq!(session.end(), Some(SessionEnd::Expired));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_channel_of_a_player_with_a_cookie_gets_the_connection_at_once() {
+    let given = |cookie| Identity { cookie: Some(cookie), is_device: true, ..Identity::default() };
+    let sent = |cookie| Identity { keeps_cookies: true, ..given(cookie) };
+    for (first, asks_again, cookie_of_segments, next, is_served) in [
+        (given(1), None, None, sent(1), true),
+        (given(1), Some(sent(1)), Some(1), sent(1), true),
+        // A player that keeps no cookies: address and program decide, if they stand for one device.
+        (given(1), Some(given(2)), None, given(3), true),
+        (given(1), None, None, Identity { is_device: false, ..given(2) }, false),
+        // Two browsers of the same version behind one address.
+        (given(1), None, None, sent(2), false),
+        (given(1), None, Some(1), given(2), false),
+        (given(1), None, Some(2), given(2), true),
+        // They share the session, so nothing is known.
+        (given(1), Some(sent(2)), None, sent(1), false),
+        (sent(1), Some(given(2)), None, sent(1), false),
+    ] {
+        let case = format!("{first:?} {asks_again:?} {cookie_of_segments:?} {next:?}");
+        let scenario = Scenario::new(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 1, 1)]]).await;
+        let sessions = scenario.system.hls_sessions();
+        let session = sessions.open(nameless(channel(1), first)).await.unwrap();
+        if let Some(again) = asks_again {
+            let same = sessions.open(nameless(channel(1), again)).await.unwrap();
+            assert!(Arc::ptr_eq(&same, &session), "{case}");
+        }
+        session.sent_cookie(cookie_of_segments);
+        // The player of the old session is there meanwhile.
+        let connection = Arc::new(Connection::new(7, "10.0.0.1:4712".parse().unwrap()));
+        let in_progress = session.begin(&connection).unwrap();
+        let opened = in_progress.waiting(sessions.open(nameless(channel(2), next))).await;
+        assert_eq!(opened.is_ok(), is_served, "{case}");
+        assert!(scenario.provider.peak() <= 1, "{case}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,12 +3,13 @@
 use std::io::{Cursor, Read};
 
 use domain::account::{Account, AccountProfile};
-use domain::account_addresses::{addresses_of, at_address};
+use domain::account_addresses::{AddressRecord, addresses_of, at_address};
 use domain::egress::Reach;
 use domain::event::{Event, EventBody, RefreshRef};
 use domain::ids::{AccountId, ProfileId};
 use domain::panel::{
-    ExpiryNotice, INFO_BYTES_MAX, LoginState, PanelAction, PanelAnswer, PanelLogin, ProfileInfo, due_notice,
+    ExpiryNotice, INFO_BYTES_MAX, LiveForm, LoginState, PanelAction, PanelAnswer, PanelLogin, ProfileInfo,
+    due_notice,
 };
 use domain::source_url::SourceUrl;
 use storage::Models;
@@ -143,6 +144,16 @@ async fn store(
                         (known.expires_at, known.panel_max_streams) = says;
                         write.put(&account)?;
                     }
+                }
+                // The panel names another form of addresses than before.
+                let forms = [&info.user_info, &answer.user_info].map(LiveForm::from_login);
+                if let [Some(then), Some(now)] = forms
+                    && then != now
+                    && account.profiles[at].is_default
+                    && let Some(mut record) = write.get::<AddressRecord>(account.id.0)?
+                {
+                    record.forget_form();
+                    write.put(&record)?;
                 }
                 (info.state, info.answered_at) = (answer.state, Some(now));
                 (info.user_info, info.server_info) = (answer.user_info, answer.server_info);

@@ -12,6 +12,7 @@ use domain::channel::Channel;
 use domain::core_settings::{STREAM_SETTINGS, default_stream_profile, default_user_agent};
 use domain::health::{self, SCORE_UNKNOWN};
 use domain::ids::{AccountId, ProfileId, RecordingId, StreamId, StreamProfileId};
+use domain::panel::LiveForm;
 use domain::plan::{
     self, ArchiveRefusal, ArchivedProgramme, Candidate, Plan, PlanContext, PlanRecords, SlotPool,
     TitleCandidate, TitleVersion,
@@ -202,6 +203,10 @@ impl PlanRecords for StorePlans {
 
     fn active_address(&self, account: &Account) -> Option<SourceUrl> {
         self.addresses.active(account)
+    }
+
+    fn live_form(&self, account: &Account) -> LiveForm {
+        self.addresses.live_form(account)
     }
 
     fn server_group(&self, account: &Account) -> Option<ServerGroupMembers> {

@@ -15,6 +15,7 @@ use super::*;
 use crate::channel::{WatchRefusal, WatchReply};
 use crate::system::SystemActor;
 use crate::testing::{Scenario, channel, limited, settings, stream};
+use crate::viewer::Identity;
 
 fn user(id: u32, limit: u32) -> SeatRequest {
     SeatRequest { user: UserId(id), limit }
@@ -197,7 +198,12 @@ fn a_thousand_devices_get_exactly_the_available_seats() {
     let mut seats = Vec::new();
     let mut n_full = 0;
     for device in 0..1000 {
-        let viewer = Viewer { user: None, address: "10.0.0.1".parse().unwrap(), agent: device.to_string() };
+        let viewer = Viewer {
+            user: None,
+            address: "10.0.0.1".parse().unwrap(),
+            agent: device.to_string(),
+            identity: Identity::default(),
+        };
         let connection = Arc::new(Connection::new(device, "10.0.0.1:1".parse().unwrap()));
         match table.take(user(1, 7), &viewer, channel(1), &connection, SeatRules::default()) {
             Ok(seat) => seats.push(seat),

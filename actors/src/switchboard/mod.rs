@@ -38,7 +38,7 @@ use crate::channel::{
 use crate::plans::Target;
 use crate::seats::{SeatInfo, SeatRequest, SeatTable, SeatsTaken};
 use crate::timeline::ChannelRun;
-use crate::viewer::Viewer;
+use crate::viewer::{Identity, Viewer};
 
 /// The program that an output of a channel as datagrams is shown as in lists of clients.
 pub(crate) const OUTPUT_AGENT: &str = "Headwater output";
@@ -152,7 +152,8 @@ impl Switchboard {
         recording: RecordingReader,
     ) -> Result<WatchReply, AskError> {
         let agent = recording.agent().to_owned();
-        let viewer = Viewer { user: None, address: connection.peer.ip(), agent };
+        let viewer =
+            Viewer { user: None, address: connection.peer.ip(), agent, identity: Identity::default() };
         let request = JoinRequest {
             viewer,
             connection,
@@ -176,7 +177,12 @@ impl Switchboard {
         connection: Arc<Connection>,
         to: UdpOutputAddress,
     ) -> Result<WatchReply, AskError> {
-        let viewer = Viewer { user: None, address: to.to.ip(), agent: OUTPUT_AGENT.to_owned() };
+        let viewer = Viewer {
+            user: None,
+            address: to.to.ip(),
+            agent: OUTPUT_AGENT.to_owned(),
+            identity: Identity::default(),
+        };
         let request = JoinRequest {
             viewer,
             connection,

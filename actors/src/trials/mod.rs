@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use domain::account::{Account, AccountProfile, PlaylistLocation, RefreshRecord};
 use domain::ids::{AccountId, ProfileId, StreamId};
-use domain::plan::{self, Candidate, Plan, PlanContext};
+use domain::plan::{self, Candidate, Plan, PlanContext, TrialAddresses};
 use domain::playout::Attempt;
 use domain::server_group::ServerGroupMembers;
 use domain::settings::LEASE_WAIT;
@@ -28,13 +28,14 @@ use domain::stream::{Stream, StreamProperties};
 use domain::stream_profile::{Delivery, StreamProfile};
 use media::error::{Cause, UpstreamError};
 use media::sample::{Sample, Sampler};
-use media::source::{self, ProgramOutput, SourceInfo, Upstream};
+use media::source::{self, KnownSource, ProgramOutput, SourceInfo, Upstream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::info;
 
+use crate::addresses::AccountAddresses;
 use crate::ask::ANSWER_TIMEOUT;
 use crate::channel::{LiveEnv, open_request};
 use crate::plans::Target;
@@ -185,6 +186,7 @@ impl Trials {
         let run = TrialReader {
             upstream: self.env.upstream(),
             conditions: self.env.plans.conditions(),
+            addresses: self.env.plans.addresses(),
             stall_timeout: self.env.settings().stall_timeout,
             reading,
             end: end.clone(),
@@ -226,11 +228,12 @@ impl Trials {
         let conditions = self.env.plans.conditions();
         match source {
             TrialSource::Stream { stream, account, refresh, members } => {
-                let address = self.env.plans.addresses().active(&account);
-                plan::plan_trial(&stream, &account, refresh, members, address, profile, conditions)
+                let addresses = self.env.plans.addresses().for_trial(&account);
+                plan::plan_trial(&stream, &account, refresh, members, addresses, profile, conditions)
             }
             TrialSource::Url(url) => {
-                plan::plan_trial(&stream_at(url), &no_account(), None, None, None, profile, conditions)
+                let (stream, addresses) = (stream_at(url), TrialAddresses::default());
+                plan::plan_trial(&stream, &no_account(), None, None, addresses, profile, conditions)
             }
         }
     }
@@ -277,6 +280,7 @@ impl Trials {
 struct TrialReader {
     upstream: Upstream,
     conditions: PlanContext,
+    addresses: AccountAddresses,
     stall_timeout: Duration,
     reading: Duration,
     end: CancellationToken,
@@ -293,7 +297,8 @@ struct ReadResult {
 impl TrialReader {
     async fn read(self, candidate: Candidate, lease: Lease) -> ReadResult {
         let mut said = ProgramOutput::default();
-        let request = open_request(&candidate, &self.conditions, None);
+        let mut request = open_request(&candidate, &self.conditions, KnownSource::default());
+        request.other_addresses = self.addresses.other_forms(&candidate);
         let opened = tokio::select! {
             opened = source::open_with_output(request, Box::new(lease), self.upstream, &mut said) => Some(opened),
             () = self.end.cancelled() => None,
@@ -327,7 +332,7 @@ impl ReadResult {
         let pool = &candidate.pool;
         Trial {
             delivery: match &self.opened {
-                Some(SourceInfo { playlist: Some(_), .. }) => Delivery::Command,
+                Some(SourceInfo { known: KnownSource { playlist: Some(_), .. }, .. }) => Delivery::Command,
                 _ => candidate.profile,
             },
             outcome: match self.lost {

@@ -11,7 +11,7 @@ use domain::playout::Attempt;
 use domain::settings::LEASE_WAIT;
 use domain::stream::SourceKind;
 use media::error::{Cause, UpstreamError};
-use media::source::{self, FilePart, OpenRequest, RemoteFile, Source, Upstream};
+use media::source::{self, FilePart, KnownSource, OpenRequest, RemoteFile, Source, Upstream};
 use tokio::time::{Instant, timeout};
 use tracing::debug;
 use uuid::Uuid;
@@ -266,7 +266,8 @@ impl FileSource {
                 granted();
             }
             let Some(HeldSlot { file, candidate, lease, holder, .. }) = self.slot.take() else { continue };
-            let request = open_request(&candidate.candidate, &self.env.plans.conditions(), None);
+            let request =
+                open_request(&candidate.candidate, &self.env.plans.conditions(), KnownSource::default());
             let request = OpenRequest { prefers_program: true, ..request };
             let revoked = holder.revocation();
             let opened = tokio::select! {
@@ -458,7 +459,7 @@ impl HeldSlot {
         // As of now: the account may have changed to another address since the candidates were found.
         let candidate = &mut self.candidate.candidate;
         candidate.url = env.plans.addressed(candidate);
-        let request = open_request(candidate, &env.plans.conditions(), None);
+        let request = open_request(candidate, &env.plans.conditions(), KnownSource::default());
         let file = self.candidate.file;
         let is_compared = match expected.filter(|it| it.version.file != file) {
             None => false,
@@ -535,7 +536,7 @@ pub(super) async fn probe(
         }
         let Some(mut slot) = source.slot.take() else { continue };
         let conditions = source.env.plans.conditions();
-        let request = open_request(&slot.candidate.candidate, &conditions, None);
+        let request = open_request(&slot.candidate.candidate, &conditions, KnownSource::default());
         let is_named_playlist = matches!(slot.candidate.candidate.kind, SourceKind::Hls | SourceKind::Dash);
         let revoked = slot.holder.revocation();
         let opened = tokio::select! {

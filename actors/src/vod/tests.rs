@@ -14,6 +14,7 @@ use crate::channel::WatchReply;
 use crate::slots::LeaseTable;
 use crate::slots::revocable::RevocableTable;
 use crate::testing::{Scenario, channel, limited, settings};
+use crate::viewer::Identity;
 
 const LENGTH: u64 = 20 << 20;
 
@@ -31,10 +32,12 @@ fn candidate(path: &str, account: u32, max_streams: u32) -> TitleCandidate {
             stream: StreamId(0),
             stream_name: "Film".to_owned(),
             url: SourceUrl::new(format!("http://tv:80/{path}")),
+            program: None,
             kind: SourceKind::HttpTs,
             headers: RequestHeaders::default(),
             reach: Reach::default(),
             profile: Delivery::Proxy,
+            live_form: None,
             command: None,
             pool: SlotPool {
                 account: AccountId(account),
@@ -78,7 +81,12 @@ impl Cinema {
         VodRequest {
             title: VodTitle { target: Target::Movie(Uuid::from_u128(7)), name: "Film".to_owned() },
             candidates: candidates.into(),
-            viewer: Viewer { user: None, address: address.ip(), agent: agent.to_owned() },
+            viewer: Viewer {
+                user: None,
+                address: address.ip(),
+                agent: agent.to_owned(),
+                identity: Identity::default(),
+            },
             connection: Arc::new(Connection::new(1, address)),
             seat: None,
             session: None,

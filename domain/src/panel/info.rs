@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::elements::NotAList;
+use super::live_form::ALLOWED_FORMATS;
 use super::loose::LooseValue;
 use crate::ids::{AccountId, ProfileId};
 
@@ -102,11 +103,17 @@ impl PanelAnswer {
             Some(_) => return Err(PanelInfoError::NotAnAnswer(NotAList::SomethingElse)),
         }
         let raw: RawAnswer = serde_json::from_slice(bytes).map_err(|_| PanelInfoError::Damaged)?;
-        let Some(Value::Object(user)) = raw.user_info else { return Err(PanelInfoError::NotAPanel) };
+        let Some(Value::Object(mut user)) = raw.user_info else { return Err(PanelInfoError::NotAPanel) };
         let server = match raw.server_info {
             Some(Value::Object(server)) => server,
             _ => Map::new(),
         };
+        // A list with gaps arrives as an object.
+        if let Some(formats) = user.get_mut(ALLOWED_FORMATS)
+            && let Value::Object(items) = formats
+        {
+            *formats = std::mem::take(items).into_iter().map(|(_, it)| it).collect();
+        }
         let value = |name: &str| user.get(name).map(loose).unwrap_or_default();
         let max_connections = value("max_connections").whole().and_then(|it| u32::try_from(it).ok());
         Ok(Self {

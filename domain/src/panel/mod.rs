@@ -8,6 +8,7 @@
 mod elements;
 mod info;
 mod lists;
+mod live_form;
 mod login;
 mod loose;
 pub mod vod;
@@ -20,5 +21,6 @@ pub use self::info::{
 pub use self::lists::{
     CATEGORIES_MAX, Categories, ElementProblem, PanelCategory, PanelStream, read_category, read_stream,
 };
+pub use self::live_form::{LiveForm, LiveFormSource};
 pub use self::login::{PanelAction, PanelAddress, PanelAddressError, PanelLogin, VodQuestion};
 pub use self::loose::LooseValue;

@@ -60,10 +60,11 @@ pub fn plan_archive(
         let Some(archive) = stream.provider.archive.as_deref() else { continue };
         let (refresh, members) = (records.refresh(account.id), records.server_group(&account));
         let server = ActiveServer::from_account(&account, records);
+        let (address, named_program) = stream.url().split_program();
         // Nothing of the account may be fetched around its proxy.
         let delivery = if account.proxy.is_some() { Delivery::Proxy } else { delivery };
         for profile in account.active_profiles() {
-            let live = rewrites.apply(profile, stream.url());
+            let live = rewrites.apply(profile, &address);
             let source = archive.source.as_ref().map(|it| rewrites.apply(profile, it));
             let zone = records.zone(&account, profile.id);
             let id = programme.map(|it| it.catchup_id.as_str());
@@ -88,7 +89,9 @@ pub fn plan_archive(
                 headers,
                 proxy: account.proxy.clone(),
                 url: server.place(url),
+                program: stream.program.or(named_program),
                 profile: delivery,
+                live_form: None,
                 command: None,
                 pool: SlotPool::new(&account, profile, members.clone()),
             };

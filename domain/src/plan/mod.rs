@@ -25,6 +25,7 @@ use crate::command::Argv;
 use crate::egress::{Reach, account_headers, reach_of};
 use crate::health::{SCORE_UNKNOWN, rank};
 use crate::ids::{AccountId, ChannelId, ProfileId, ServerGroupId, StreamId, StreamProfileId};
+use crate::panel::LiveForm;
 use crate::pattern::Pattern;
 use crate::playout::PlayoutCandidate;
 use crate::proxy::ProxyAddress;
@@ -52,8 +53,13 @@ pub struct Plan {
 pub struct Candidate {
     pub stream: StreamId,
     pub stream_name: String,
-    /// The stream's address as the account profile rewrites it.
+    /// The stream's address as the account profile rewrites it, without the number of a programme.
     pub url: SourceUrl,
+    /// The form of this address, if its panel may serve another one: `None` for addresses and forms that an admin chose, and
+    /// for what the gateway does not read itself.
+    pub live_form: Option<LiveForm>,
+    /// The number of the programme to play; `None` leaves the choice to the tables of the stream.
+    pub program: Option<u16>,
     pub kind: SourceKind,
     /// The stream's headers, completed by those of its account.
     pub headers: RequestHeaders,
@@ -181,6 +187,11 @@ pub trait PlanRecords {
         None
     }
 
+    /// Returns the form of the addresses of live streams of a panel account.
+    fn live_form(&self, _: &Account) -> LiveForm {
+        LiveForm::default()
+    }
+
     /// Returns `None` for an inactive profile as well.
     fn stream_profile(&self, id: StreamProfileId) -> Option<Arc<StreamProfile>>;
     /// Returns the profile for streams and channels without one.
@@ -241,10 +252,12 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
         let refresh = records.refresh(account.id);
         let members = records.server_group(&account);
         let server = ActiveServer::from_account(&account, records);
+        let live_form = is_of_panel(&stream, &account).then(|| records.live_form(&account));
+        let (address, named_program) = stream.url().split_program();
         let n_before = plan.candidates.len();
         let mut reason = None;
         for account_profile in account.active_profiles() {
-            let url = rewrites.apply(account_profile, stream.url());
+            let url = rewrites.apply(account_profile, &address);
             let mut headers = stream.provider.headers.over(&account_headers(&account, &url));
             if let Some(agent) = &profile.user_agent {
                 headers.user_agent = Some(agent.clone());
@@ -254,12 +267,19 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
             let replacement = &account_profile.replace_pattern;
             let reach = reach_of(&stream, &url, replacement, &account, refresh.as_deref());
             let url = server.place(url);
+            let formed = live_form.and_then(|it| Some((it, it.applied_to(&url)?)));
+            let url = formed.as_ref().map_or(url, |it| it.1.clone());
             match readers.delivery(&url, &account, &profile, &headers) {
                 Ok((delivery, command)) => plan.candidates.push(Candidate {
                     stream: stream.id,
                     stream_name: stream.name().to_owned(),
                     kind: SourceKind::from_url(&url),
                     url,
+                    live_form: formed
+                        .map(|it| it.0)
+                        .filter(|_| account.live_form.is_none())
+                        .filter(|_| delivery == Delivery::Proxy && command.is_none()),
+                    program: stream.program.or(named_program),
                     headers,
                     reach,
                     proxy: account.proxy.clone(),
@@ -275,6 +295,12 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
         }
     }
     plan
+}
+
+/// Returns whether the address of a stream is the one of its panel, in the form in which it was imported.
+fn is_of_panel(stream: &Stream, account: &Account) -> bool {
+    let form = LiveForm::from_url(&stream.provider.url);
+    account.list.panel().is_some() && stream.manual.url.is_none() && LiveForm::from_url(stream.url()) == form
 }
 
 /// The server of an account that is in use, if it is not the first one.
@@ -322,20 +348,29 @@ pub fn plan_preview(stream: &Stream, records: &impl PlanRecords) -> Plan {
 }
 
 /// Builds the plan of one stream with this profile instead of its own, even if the profile is inactive. Used for a
-/// trial of the profile. `address` is the one of the account that is in use instead of the first one.
+/// trial of the profile.
 pub fn plan_trial(
     stream: &Stream,
     account: &Account,
     refresh: Option<Arc<RefreshRecord>>,
     members: Option<ServerGroupMembers>,
-    address: Option<SourceUrl>,
+    addresses: TrialAddresses,
     profile: &StreamProfile,
     conditions: PlanContext,
 ) -> Plan {
     let stream = Stream { stream_profile: Some(profile.id), ..stream.clone() };
     let stream = Arc::new(stream);
-    let records = TrialRecords { stream, account, refresh, members, address, profile, conditions };
+    let records = TrialRecords { stream, account, refresh, members, addresses, profile, conditions };
     plan_preview(&records.stream, &records)
+}
+
+/// How the addresses of an account are used in a trial.
+#[derive(Debug, Clone, Default)]
+pub struct TrialAddresses {
+    /// The address of the account that is in use instead of its first one.
+    pub active: Option<SourceUrl>,
+    /// The form of the addresses of its live streams.
+    pub live_form: LiveForm,
 }
 
 /// The records of a trial.
@@ -344,7 +379,7 @@ struct TrialRecords<'a> {
     account: &'a Account,
     refresh: Option<Arc<RefreshRecord>>,
     members: Option<ServerGroupMembers>,
-    address: Option<SourceUrl>,
+    addresses: TrialAddresses,
     profile: &'a StreamProfile,
     conditions: PlanContext,
 }
@@ -367,7 +402,11 @@ impl PlanRecords for TrialRecords<'_> {
     }
 
     fn active_address(&self, _: &Account) -> Option<SourceUrl> {
-        self.address.clone()
+        self.addresses.active.clone()
+    }
+
+    fn live_form(&self, _: &Account) -> LiveForm {
+        self.addresses.live_form
     }
 
     fn stream_profile(&self, _: StreamProfileId) -> Option<Arc<StreamProfile>> {

@@ -3,6 +3,8 @@
 use super::*;
 use crate::account::PlaylistLocation;
 use crate::catchup::{Archive, ArchiveTimes};
+use crate::panel::PanelLogin;
+use crate::secret::Secret;
 use crate::server_group::ServerGroup;
 use crate::stream::StreamProperties;
 
@@ -36,6 +38,8 @@ struct TestRecords {
     file_ranks: Vec<(ProfileId, u8)>,
     /// The address that all accounts use instead of their first one.
     active_address: Option<SourceUrl>,
+    /// The form of addresses of all panels.
+    live_form: LiveForm,
 }
 
 impl PlanRecords for TestRecords {
@@ -72,6 +76,10 @@ impl PlanRecords for TestRecords {
         self.active_address.clone()
     }
 
+    fn live_form(&self, _: &Account) -> LiveForm {
+        self.live_form
+    }
+
     /// Stream 3 is the healthiest; the others are equal.
     fn health_rank(&self, stream: StreamId) -> u8 {
         u8::from(stream != StreamId(3))
@@ -94,6 +102,7 @@ fn records(streams: &[Stream], accounts: &[Account], default: Delivery) -> TestR
         conditions,
         file_ranks: Vec::new(),
         active_address: None,
+        live_form: LiveForm::default(),
     }
 }
 
@@ -106,6 +115,31 @@ fn plan_of(streams: &[Stream], accounts: &[Account], default: Delivery) -> Plan 
 
 fn order(plan: &Plan) -> Vec<(u32, u32)> {
     plan.candidates.iter().map(|it| (it.stream.0, it.pool.profile.0)).collect()
+}
+
+#[test]
+fn a_fragment_names_the_programme_and_is_never_sent() {
+    let with = |url: &str, program| Stream { program, ..stream(1, 1, url) };
+    let whole = "http://h/1.ts?a=b#program=2";
+    for (stream, url, program) in [
+        (with(whole, None), "http://h/1.ts?a=b", Some(2)),
+        (with(whole, Some(7)), "http://h/1.ts?a=b", Some(7)),
+        (with("http://h/1.ts", Some(7)), "http://h/1.ts", Some(7)),
+        (with("udp://@239.0.0.1:1234#program=5", None), "udp://@239.0.0.1:1234", Some(5)),
+        (with("http://h/1.ts#other", None), "http://h/1.ts#other", None),
+    ] {
+        for delivery in [Delivery::Proxy, Delivery::Redirect] {
+            let plan = plan_of(&[stream.clone()], &[account(1, 1)], delivery);
+            let candidate = &plan.candidates[0];
+            assert_eq!((candidate.url.expose(), candidate.program), (url, program));
+        }
+    }
+    // A program gets the address without the number.
+    let mut records = records(&[with("rtsp://h/1#program=2", None)], &[account(1, 1)], Delivery::Proxy);
+    records.conditions.has_ffmpeg = true;
+    let plan = plan_preview(&records.streams[0].clone(), &records);
+    let arguments = plan.candidates[0].command.as_ref().map(|it| it.arguments.join(" ")).unwrap();
+    assert!(arguments.contains("rtsp://h/1") && !arguments.contains('#'), "{arguments}");
 }
 
 #[test]
@@ -226,6 +260,72 @@ fn streams_of_an_account_are_played_at_the_address_in_use() {
     }
 }
 
+#[test]
+fn live_streams_of_a_panel_are_asked_for_in_the_form_in_force() {
+    let login = PanelLogin {
+        server: SourceUrl::new("http://tv.example"),
+        username: "u".to_owned(),
+        password: Secret::new("p"),
+    };
+    let panel = Account { list: PlaylistLocation::Panel(login), ..account(1, 1) };
+    let url_of = |id: u32| format!("http://tv.example/live/u/p/{id}.ts");
+    let mut edited = stream(2, 1, &url_of(2));
+    edited.manual.url = Some(SourceUrl::new(url_of(22)));
+    let mut ruled = stream(3, 1, &url_of(3));
+    ruled.rule.url = Some(SourceUrl::new("https://other.example/live/u/p/3.ts"));
+    let mut reformed = stream(4, 1, &url_of(4));
+    reformed.rule.url = Some(SourceUrl::new("http://tv.example/u/p/4"));
+    let streams = [stream(1, 1, &url_of(1)), edited, ruled, reformed, stream(5, 1, "http://tv.example/x.ts")];
+    let mut channel = Channel::new(ChannelId(1), Uuid::nil(), "News", 0);
+    channel.streams = streams.iter().map(|it| it.id).collect();
+    let check = |account: &Account, form: LiveForm, delivery: Delivery, expected: [(&str, bool); 5]| {
+        let mut records = records(&streams, std::slice::from_ref(account), delivery);
+        records.live_form = form;
+        let plan = plan_channel(&channel, &records);
+        for (candidate, (url, is_open)) in plan.candidates.iter().zip(expected) {
+            assert_eq!(candidate.url.expose(), url, "{form:?}");
+            assert_eq!(candidate.live_form, is_open.then_some(form), "{form:?} {url} {delivery:?}");
+            assert_eq!(candidate.kind, SourceKind::from_url(&candidate.url));
+        }
+        assert_eq!(plan.candidates.len(), 5);
+    };
+    let expected = |end: &str, is_open: bool| {
+        let ends =
+            [format!("http://tv.example/live/u/p/1{end}"), format!("https://other.example/live/u/p/3{end}")];
+        (ends, is_open)
+    };
+    for form in LiveForm::ALL {
+        for (chosen, delivery) in
+            [(None, Delivery::Proxy), (Some(form), Delivery::Proxy), (None, Delivery::Redirect)]
+        {
+            let account = Account { live_form: chosen, ..panel.clone() };
+            let ([first, third], is_open) =
+                expected(form.ending(), chosen.is_none() && delivery == Delivery::Proxy);
+            let edited = url_of(22);
+            let all = [
+                (first.as_str(), is_open),
+                (edited.as_str(), false),
+                (third.as_str(), is_open),
+                ("http://tv.example/u/p/4", false),
+                ("http://tv.example/x.ts", false),
+            ];
+            check(&account, form, delivery, all);
+        }
+    }
+    // The streams of a playlist keep their addresses.
+    let listed =
+        Account { list: PlaylistLocation::Url(SourceUrl::new("http://tv.example/get.php")), ..account(1, 1) };
+    let [first, edited] = [url_of(1), url_of(22)];
+    let all = [
+        (first.as_str(), false),
+        (edited.as_str(), false),
+        ("https://other.example/live/u/p/3.ts", false),
+        ("http://tv.example/u/p/4", false),
+        ("http://tv.example/x.ts", false),
+    ];
+    check(&listed, LiveForm::M3u8, Delivery::Proxy, all);
+}
+
 /// The provider must never see the real address of the gateway or of a viewer.
 #[test]
 fn a_stream_that_the_proxy_of_its_account_cannot_carry_is_refused() {
@@ -271,7 +371,15 @@ fn a_trial_overrides_the_profile_of_the_stream() {
     stream.stream_profile = Some(StreamProfileId(2));
     for mut profile in StreamProfile::built_in() {
         (profile.is_active, profile.user_agent) = (false, Some("agent".to_owned()));
-        let plan = plan_trial(&stream, &account, None, None, None, &profile, PlanContext::default());
+        let plan = plan_trial(
+            &stream,
+            &account,
+            None,
+            None,
+            TrialAddresses::default(),
+            &profile,
+            PlanContext::default(),
+        );
         assert_eq!(order(&plan), [(1, 11), (1, 10)]);
         let candidate = &plan.candidates[0];
         assert_eq!(candidate.profile, profile.delivery);

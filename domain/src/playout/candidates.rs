@@ -20,13 +20,15 @@ struct TrackedCandidate {
     candidate: PlayoutCandidate,
     /// Time of the last failure of this candidate or of its stream. Cleared when it plays.
     failed_at: Option<Instant>,
+    /// Time at which its responses ended so close together that another candidate was to play.
+    ended_early_at: Option<Instant>,
     /// Playing time saved up for immediate retries; one retry costs `token_play` of it.
     saved_play: Duration,
 }
 
 impl TrackedCandidate {
     fn new(candidate: PlayoutCandidate, settings: &PlayoutSettings) -> Self {
-        Self { candidate, failed_at: None, saved_play: saved_play_max(settings) }
+        Self { candidate, failed_at: None, ended_early_at: None, saved_play: saved_play_max(settings) }
     }
 
     fn failed_lately(&self, now: Instant, settings: &PlayoutSettings) -> bool {
@@ -111,6 +113,16 @@ impl Candidates {
 
     pub(super) fn failed_lately(&self, index: usize, now: Instant, settings: &PlayoutSettings) -> bool {
         self.all[index].failed_lately(now, settings)
+    }
+
+    /// The responses of this candidate end close together.
+    pub(super) fn ends_early(&mut self, index: usize, now: Instant) {
+        self.all[index].ended_early_at = Some(now);
+    }
+
+    pub(super) fn ended_early_lately(&self, index: usize, now: Instant, settings: &PlayoutSettings) -> bool {
+        let at = self.all[index].ended_early_at;
+        at.is_some_and(|it| now.saturating_duration_since(it) < settings.early_end_memory)
     }
 
     pub(super) fn source_plays(&mut self, index: usize) {

@@ -1,11 +1,14 @@
 //! Transitions of the playout: start, attempts, losses, backoffs and the end.
 
+use std::ops::ControlFlow::{self, Break, Continue};
 use std::time::{Duration, Instant};
 
 use super::Playout;
 use super::candidates::put_first;
 use super::incident::Incident;
-use super::messages::{Action, Attempt, AttemptReason, Failure, FailureScope, GiveUp, Input, PlayoutChange};
+use super::messages::{
+    Action, Attempt, AttemptReason, Failure, FailureKind, FailureScope, GiveUp, Input, PlayoutChange,
+};
 use super::pauses::after;
 use super::session::Session;
 use super::settings::MARGIN;
@@ -48,7 +51,7 @@ impl Playout {
 
     fn start(&mut self, now: Instant) -> PlayoutState {
         self.session = Session::default();
-        self.incident = Incident::new(Some(now), self.candidates.len());
+        self.begin_incident(now);
         self.ask_first(now)
     }
 
@@ -91,16 +94,20 @@ impl Playout {
 
     fn granted(&mut self, state: PlayoutState, attempt: Attempt, index: usize, now: Instant) -> PlayoutState {
         let (playing, mut next) = match split_at(state, attempt) {
-            Ok(both) => both,
-            Err(state) => return state,
+            Continue(both) => both,
+            Break(state) => return state,
         };
         match &next.step {
             AttemptStep::Asked { order, .. } if order.contains(&index) => {
                 self.session.lease_granted();
                 self.switches.granted(index);
-                let time_left = self.start_time_left(index, now);
-                self.act(Action::Open { attempt, index, time_left });
-                let extended = time_left.map_or(Duration::ZERO, |it| it.saturating_add(MARGIN));
+                // A switch has its own deadline, and the source before it may still play.
+                let patience = match (&playing, next.why) {
+                    (Some(_), AttemptReason::Switch) => None,
+                    _ => self.patience(index, now),
+                };
+                self.act(Action::Open { attempt, index, patience });
+                let extended = patience.map_or(Duration::ZERO, |it| it.first_packet.saturating_add(MARGIN));
                 let until = after(now, self.settings.open_timeout.max(extended));
                 next.step = AttemptStep::Dialling { index, until };
                 join(playing, next)
@@ -116,9 +123,9 @@ impl Playout {
 
     fn full(&mut self, state: PlayoutState, attempt: Attempt, now: Instant) -> PlayoutState {
         let (playing, next) = match split_at(state, attempt) {
-            Ok((playing, next)) if matches!(next.step, AttemptStep::Asked { .. }) => (playing, next),
-            Ok((playing, next)) => return join(playing, next),
-            Err(state) => return state,
+            Continue((playing, next)) if matches!(next.step, AttemptStep::Asked { .. }) => (playing, next),
+            Continue((playing, next)) => return join(playing, next),
+            Break(state) => return state,
         };
         match (playing, next.why) {
             // The present source has some time left to send again.
@@ -149,10 +156,11 @@ impl Playout {
 
     fn opened(&mut self, state: PlayoutState, attempt: Attempt, now: Instant) -> PlayoutState {
         let (playing, mut next) = match split_at(state, attempt) {
-            Ok(both) => both,
-            Err(state) => return state,
+            Continue(both) => both,
+            Break(state) => return state,
         };
         let AttemptStep::Dialling { index, .. } = next.step else { return join(playing, next) };
+        next.opened = Some(now);
         if playing.is_some() {
             self.act(Action::Prepare { attempt });
             let until = after(now, self.settings.prepare_timeout);
@@ -181,8 +189,10 @@ impl Playout {
     /// Makes the pump follow the source of an attempt.
     fn follow(&mut self, mut next: OpeningAttempt, index: usize, now: Instant) -> PlayoutState {
         self.act(Action::Follow { attempt: next.attempt });
-        let time_left = self.start_time_left(index, now).unwrap_or_default();
-        let until = after(now, self.settings.follow_timeout.max(time_left));
+        // The pump has its own limits. Only at a start is there nothing that the time could be used for.
+        let start = self.patience(index, now).filter(|it| it.extends_connect);
+        let until =
+            after(now, start.map_or(Duration::ZERO, |it| it.first_packet).max(self.settings.follow_timeout));
         next.step = AttemptStep::Following { index, until };
         self.alone(next)
     }
@@ -197,12 +207,13 @@ impl Playout {
     }
 
     fn plays(&mut self, state: PlayoutState, now: Instant) -> PlayoutState {
-        let (attempt, index) = match &state {
+        let (attempt, opened, index) = match &state {
             PlayoutState::Opening(OpeningAttempt {
                 attempt,
+                opened,
                 step: AttemptStep::Following { index, .. },
                 ..
-            }) => (*attempt, *index),
+            }) => (*attempt, opened.unwrap_or(now), *index),
             _ => return state,
         };
         let switch = self.switches.finish();
@@ -229,7 +240,8 @@ impl Playout {
         self.session.source_plays(index);
         self.incident.source_plays(index);
         self.silence = Silence::default();
-        let playing = PlayingSource { attempt, index, since: now, return_at: self.return_at(index, now) };
+        let playing =
+            PlayingSource { attempt, index, since: now, opened, return_at: self.return_at(index, now) };
         self.begin_requested_switch(playing, now)
     }
 
@@ -244,7 +256,7 @@ impl Playout {
             PlayoutState::Playing(playing) => {
                 self.source_ended(&playing, now);
                 self.act(Action::Release);
-                self.failed(playing.index, failure.scope, failure.retry, now)
+                self.source_lost(&playing, failure, now)
             }
             PlayoutState::Beside { playing, next } if playing.attempt == attempt => {
                 self.source_ended(&playing, now);
@@ -252,11 +264,15 @@ impl Playout {
                     // That request would be refused if no slot is free; an ordinary one waits for a slot.
                     self.act(Action::Release);
                     self.drop_attempt(&next);
-                    return self.failed(playing.index, failure.scope, failure.retry, now);
+                    return self.source_lost(&playing, failure, now);
                 }
-                self.candidates.failed(playing.index, failure.scope, now);
-                if !failure.retry {
-                    self.incident.mark_tried(playing.index);
+                if self.is_healthy_end(&playing, failure, now) {
+                    self.begin_incident(now);
+                } else {
+                    self.candidates.failed(playing.index, failure.scope, now);
+                    if !failure.retry {
+                        self.incident.mark_tried(playing.index);
+                    }
                 }
                 if let AttemptStep::Preparing { index, .. } = next.step {
                     return self.follow(next, index, now);
@@ -265,7 +281,7 @@ impl Playout {
                 self.alone(next)
             }
             other => match split_at(other, attempt) {
-                Ok((playing, next)) => match next.step {
+                Continue((playing, next)) => match next.step {
                     AttemptStep::Dialling { index, .. }
                     | AttemptStep::Preparing { index, .. }
                     | AttemptStep::Following { index, .. } => {
@@ -273,7 +289,7 @@ impl Playout {
                     }
                     _ => join(playing, next),
                 },
-                Err(state) => state,
+                Break(state) => state,
             },
         }
     }
@@ -296,8 +312,8 @@ impl Playout {
                 self.try_next(now)
             }
             other => match split(other) {
-                Ok((playing, next)) => self.step_timed_out(playing, next, now),
-                Err(state) => state,
+                Continue((playing, next)) => self.step_timed_out(playing, next, now),
+                Break(state) => state,
             },
         }
     }
@@ -324,6 +340,7 @@ impl Playout {
                     retry: false,
                     is_permanent: false,
                     just_released: false,
+                    kind: FailureKind::Other,
                 };
                 self.attempt_failed(playing, next, index, failure, now)
             }
@@ -385,6 +402,59 @@ impl Playout {
         // retry of the new one.
         let may_retry = failure.retry && next.retry_of != Some(index) && !self.switches.is_running();
         self.failed(index, failure.scope, may_retry, now)
+    }
+
+    /// Nothing plays because this source was lost.
+    fn source_lost(&mut self, playing: &PlayingSource, failure: Failure, now: Instant) -> PlayoutState {
+        match self.is_healthy_end(playing, failure, now) {
+            true => self.response_ended(playing.index, now),
+            false => self.failed(playing.index, failure.scope, failure.retry, now),
+        }
+    }
+
+    fn is_healthy_end(&self, playing: &PlayingSource, failure: Failure, now: Instant) -> bool {
+        failure.kind == FailureKind::Ended && playing.has_played_well(now, &self.settings)
+    }
+
+    /// A response ended after healthy play: the same candidate is requested again at once, and no pause grows. If the
+    /// responses of a candidate end close together, another one is to play, once: some providers answer a blocked account
+    /// with a clip of some seconds. Where the responses of all others ended like that, it stays.
+    fn response_ended(&mut self, index: usize, now: Instant) -> PlayoutState {
+        self.begin_incident(now);
+        self.session.moved_on_from(index);
+        if self.switches.has_request() || !self.candidates.can_play(index) {
+            return self.try_next(now);
+        }
+        let stays = self.candidates.take_token(index, &self.settings) || {
+            self.candidates.ends_early(index, now);
+            !self.candidates.playable().any(|it| {
+                it != index
+                    && !self.candidates.failed_lately(it, now, &self.settings)
+                    && !self.candidates.ended_early_lately(it, now, &self.settings)
+            })
+        };
+        let mut order = self.untried(now);
+        if stays {
+            put_first(&mut order, index);
+        } else {
+            order.sort_by_key(|it| self.rank_after_end(*it, index, now));
+        }
+        let retry_of = stays.then_some(index);
+        PlayoutState::Opening(self.ask(order, self.reason(), retry_of, false, now))
+    }
+
+    /// Returns the rank of a candidate after the responses of `ended` ended close together; the lowest is requested first.
+    fn rank_after_end(&self, index: usize, ended: usize, now: Instant) -> u8 {
+        let is_same_stream = self.candidates.get(index).stream == self.candidates.get(ended).stream;
+        if index == ended {
+            3
+        } else if self.candidates.failed_lately(index, now, &self.settings)
+            || self.candidates.ended_early_lately(index, now, &self.settings)
+        {
+            2
+        } else {
+            u8::from(is_same_stream)
+        }
     }
 
     /// Nothing plays because this candidate failed: retries it or tries the next one.
@@ -466,7 +536,7 @@ impl Playout {
         let attempt = Attempt(self.last_attempt);
         self.act(Action::Ask { attempt, order: order.clone(), why, beside: is_beside });
         let step = AttemptStep::Asked { order, until: after(now, self.settings.ask_timeout) };
-        OpeningAttempt { attempt, why, step, is_beside, retry_of }
+        OpeningAttempt { attempt, why, step, opened: None, is_beside, retry_of }
     }
 
     fn reason(&self) -> AttemptReason {
@@ -478,11 +548,15 @@ impl Playout {
         let time = now.saturating_duration_since(playing.since);
         self.candidates.add_play(playing.index, time, &self.settings);
         if time >= self.settings.stable_play {
-            self.incident = Incident::new(Some(now), self.candidates.len());
+            self.begin_incident(now);
         } else {
             self.incident.source_lost(now);
         }
         self.session.moved_on_from(playing.index);
+    }
+
+    fn begin_incident(&mut self, now: Instant) {
+        self.incident = Incident::new(Some(now), self.candidates.len());
     }
 
     /// Releases sources and attempts, and ends a switch.
@@ -531,12 +605,14 @@ impl Playout {
     }
 }
 
-/// Splits a state with an attempt in progress into the playing source and the attempt.
-pub(super) fn split(state: PlayoutState) -> Result<(Option<PlayingSource>, OpeningAttempt), PlayoutState> {
+/// Splits a state with an attempt in progress into the playing source and the attempt. Any other state is returned as a break.
+pub(super) fn split(
+    state: PlayoutState,
+) -> ControlFlow<PlayoutState, (Option<PlayingSource>, OpeningAttempt)> {
     match state {
-        PlayoutState::Opening(next) => Ok((None, next)),
-        PlayoutState::Beside { playing, next } => Ok((Some(playing), next)),
-        other => Err(other),
+        PlayoutState::Opening(next) => Continue((None, next)),
+        PlayoutState::Beside { playing, next } => Continue((Some(playing), next)),
+        other => Break(other),
     }
 }
 
@@ -544,11 +620,11 @@ pub(super) fn split(state: PlayoutState) -> Result<(Option<PlayingSource>, Openi
 fn split_at(
     state: PlayoutState,
     attempt: Attempt,
-) -> Result<(Option<PlayingSource>, OpeningAttempt), PlayoutState> {
+) -> ControlFlow<PlayoutState, (Option<PlayingSource>, OpeningAttempt)> {
     match &state {
         PlayoutState::Opening(next) | PlayoutState::Beside { next, .. } if next.attempt == attempt => {
             split(state)
         }
-        _ => Err(state),
+        _ => Break(state),
     }
 }

@@ -39,6 +39,14 @@ pub enum FailureScope {
     Candidate,
 }
 
+/// The kind of a loss, for the next attempt at the same stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FailureKind {
+    /// The response ended, the connection broke or the program exited: after healthy play that does not count as a failure.
+    Ended,
+    Other,
+}
+
 /// Describes how an attempt failed, or how a playing source was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Failure {
@@ -50,6 +58,16 @@ pub struct Failure {
     /// The provider refused shortly after a slot of this account profile was freed, so it may still count the closed
     /// connection. Such a candidate is requested again after a pause, a few times, before it counts as failed.
     pub just_released: bool,
+    pub kind: FailureKind,
+}
+
+/// The time limits of an opening that is longer than usual. Longer limits of the opener stay as they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Patience {
+    /// Limit until the first packet.
+    pub first_packet: Duration,
+    /// The time to connect is extended, too. Otherwise a host that is down is asked again soon.
+    pub extends_connect: bool,
 }
 
 /// The reason for an attempt.
@@ -154,9 +172,8 @@ pub enum Action {
     /// Ask the slots actor for the first free one of these candidates. `beside`: for a second connection beside the
     /// source that plays, which is granted only where that is known to be allowed, or refused at once.
     Ask { attempt: Attempt, order: Vec<usize>, why: AttemptReason, beside: bool },
-    /// Open this candidate with the lease just granted. `time_left` is what is left of the start time, for the last
-    /// untried candidate of a start: shorter time limits of the opener are extended to it.
-    Open { attempt: Attempt, index: usize, time_left: Option<Duration> },
+    /// Open this candidate with the lease just granted; with `patience` if no other candidate could use the time.
+    Open { attempt: Attempt, index: usize, patience: Option<Patience> },
     /// Hand the opened source to the pump, which reads it beside the one that plays, until it can continue the output
     /// with it. Nothing of it is played yet.
     Prepare { attempt: Attempt },

@@ -42,7 +42,7 @@ mod switch;
 #[cfg(test)]
 mod tests;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use self::candidates::Candidates;
 use self::incident::Incident;
@@ -53,8 +53,8 @@ use self::switch::Switches;
 use crate::ids::ProfileId;
 
 pub use self::messages::{
-    Action, Attempt, AttemptReason, Failure, FailureScope, GiveUp, Input, PlayoutCandidate, PlayoutChange,
-    SwitchRefusal, SwitchTarget,
+    Action, Attempt, AttemptReason, Failure, FailureKind, FailureScope, GiveUp, Input, Patience,
+    PlayoutCandidate, PlayoutChange, SwitchRefusal, SwitchTarget,
 };
 pub use self::settings::PlayoutSettings;
 pub use self::state::{AttemptStep, OpeningAttempt, PlayingSource, PlayoutState};
@@ -197,19 +197,44 @@ impl Playout {
         self.incident.give_up_at(&self.settings)
     }
 
-    /// Returns what is left of the start time, if this is the last untried candidate of a start. No other candidate
-    /// could use that time, so the attempt may take all of it.
-    fn start_time_left(&self, index: usize, now: Instant) -> Option<Duration> {
-        if self.session.has_played() || self.has_untried_beside(index) {
-            return None;
+    /// Returns whether the source that plays was opened so long ago that its end now would be no failure.
+    pub fn has_played_well(&self, now: Instant) -> bool {
+        match &self.state {
+            PlayoutState::Playing(playing) | PlayoutState::Beside { playing, .. } => {
+                playing.has_played_well(now, &self.settings)
+            }
+            _ => false,
         }
-        let left = self.incident.start_time_left(now, &self.settings)?;
-        (!left.is_zero()).then_some(left)
     }
 
-    /// Returns whether another candidate than this one has not had its turn in this round.
-    fn has_untried_beside(&self, index: usize) -> bool {
-        self.candidates.playable().any(|it| it != index && !self.incident.is_tried(it))
+    /// Returns how long this candidate may take to open if no other candidate could use the time: at a start what is left
+    /// of it, and after the first play as long as a start may take.
+    fn patience(&self, index: usize, now: Instant) -> Option<Patience> {
+        if self.can_other_use_time(index, now) {
+            return None;
+        }
+        let extends_connect = !self.session.has_played();
+        let first_packet = match extends_connect {
+            true => self.incident.start_time_left(now, &self.settings)?,
+            false => {
+                let longest = self.settings.start_timeout;
+                let give_up_in = self.give_up_at().map_or(longest, |it| it.saturating_duration_since(now));
+                // Others that failed lately get their turn before the channel gives up.
+                let has_others = self.candidates.playable().any(|it| it != index);
+                longest.min(if has_others { give_up_in / 2 } else { give_up_in })
+            }
+        };
+        (!first_packet.is_zero()).then_some(Patience { first_packet, extends_connect })
+    }
+
+    /// Returns whether another candidate than this one could use the time of this one: it has not had its turn in this
+    /// round and, after the first play, has not failed lately.
+    fn can_other_use_time(&self, index: usize, now: Instant) -> bool {
+        self.candidates.playable().any(|it| {
+            let may_play =
+                !self.session.has_played() || !self.candidates.failed_lately(it, now, &self.settings);
+            it != index && !self.incident.is_tried(it) && may_play
+        })
     }
 
     /// Returns the candidates that have not had their turn in this round.

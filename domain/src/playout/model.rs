@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use super::{
-    Action, Attempt, AttemptReason, AttemptStep, Failure, FailureScope, GiveUp, Input, Playout,
+    Action, Attempt, AttemptReason, AttemptStep, Failure, FailureKind, FailureScope, GiveUp, Input, Playout,
     PlayoutCandidate, PlayoutChange, PlayoutSettings, PlayoutState, SwitchTarget,
 };
 use crate::ids::{ProfileId, StreamId};
@@ -54,6 +54,7 @@ impl Op {
             retry: a & 2 == 0,
             is_permanent: a & 18 == 18,
             just_released: a & 12 == 12,
+            kind: if a & 32 == 0 { FailureKind::Other } else { FailureKind::Ended },
         };
         match kind % 32 {
             0 | 1 => Self::Start,
@@ -121,7 +122,13 @@ fn plan(byte: u8) -> Vec<PlayoutCandidate> {
 }
 
 fn a_reset() -> Failure {
-    Failure { scope: FailureScope::Candidate, retry: true, is_permanent: false, just_released: false }
+    Failure {
+        scope: FailureScope::Candidate,
+        retry: true,
+        is_permanent: false,
+        just_released: false,
+        kind: FailureKind::Ended,
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -297,8 +304,7 @@ impl World {
         if known.contains(&Some(attempt)) {
             return;
         }
-        let failure =
-            Failure { scope: FailureScope::Stream, retry: true, is_permanent: false, just_released: true };
+        let failure = Failure { scope: FailureScope::Stream, just_released: true, ..a_reset() };
         let before = self.playout.clone();
         let abandon = vec![Action::Abandon { attempt }];
         for (input, expected) in [
@@ -466,11 +472,15 @@ impl World {
                     self.switch_due = Some(self.now + self.settings.switch_timeout);
                 }
             }
-            Action::Open { attempt, index, time_left } => {
+            Action::Open { attempt, index, patience } => {
                 assert_eq!(self.granted.take(), Some((*attempt, *index)), "opens without a lease");
-                if let Some(time_left) = time_left {
-                    let since = self.starting_since.expect("start time is left, but something has played");
-                    assert_eq!(*time_left, self.settings.start_timeout - (self.now - since));
+                if let Some(patience) = patience {
+                    let used = self.starting_since.map(|it| self.now - it);
+                    assert_eq!(patience.extends_connect, used.is_some(), "only at a start");
+                    let longest = self.settings.start_timeout - used.unwrap_or_default();
+                    assert!(
+                        patience.first_packet == longest || used.is_none() && patience.first_packet < longest
+                    );
                 }
                 self.opener = Some((*attempt, *index));
             }

@@ -1,5 +1,6 @@
 //! A new plan for a running channel: indices change, the playing source is not touched.
 
+use std::ops::ControlFlow::{Break, Continue};
 use std::time::Instant;
 
 use super::Playout;
@@ -29,17 +30,17 @@ impl Playout {
         self.switches.move_candidates(&moved, |it| self.candidates.can_play(it));
 
         match split(state) {
-            Ok((playing, next)) => {
+            Continue((playing, next)) => {
                 let playing = playing.map(|it| PlayingSource { index: kept(it.index), ..it });
                 self.replan_attempt(playing, next, &moved, now)
             }
-            Err(PlayoutState::Playing(playing)) => {
+            Break(PlayoutState::Playing(playing)) => {
                 let index = kept(playing.index);
                 // A return that is already scheduled keeps its time.
                 let return_at = self.return_at(index, now).map(|it| playing.return_at.unwrap_or(it));
                 PlayoutState::Playing(PlayingSource { index, return_at, ..playing })
             }
-            Err(other) => other,
+            Break(other) => other,
         }
     }
 
@@ -60,8 +61,8 @@ impl Playout {
             | AttemptStep::Waiting { index, until } => {
                 if let Some(moved) = playable(*index) {
                     *index = moved;
-                    if self.has_untried_beside(moved) {
-                        // The attempt was given what is left of the start time because it was the last one.
+                    if self.can_other_use_time(moved, now) {
+                        // The attempt was given more time because no other candidate could use it.
                         *until = (*until).min(after(now, self.settings.open_timeout));
                     }
                     return join(playing, next);

@@ -33,6 +33,11 @@ pub struct PlayoutSettings {
     pub bucket_tokens: u32,
     /// Playing time that earns a candidate one immediate retry.
     pub token_play: Duration,
+    /// Time from `Opened` after which the end of a response does not count as a failure. A shorter response cannot be played well, and
+    /// asking again for each of them at once would flood the provider.
+    pub healthy_play: Duration,
+    /// Time for which a candidate is remembered whose responses ended close together.
+    pub early_end_memory: Duration,
     /// Playing time after which the incident is over.
     pub stable_play: Duration,
     /// Pauses before requesting again from a provider that still counts a closed connection, and so the number of
@@ -81,6 +86,8 @@ impl From<&Settings> for PlayoutSettings {
             candidate_memory: settings::CANDIDATE_MEMORY,
             bucket_tokens: 2,
             token_play: Duration::from_secs(600),
+            healthy_play: Duration::from_secs(2),
+            early_end_memory: Duration::from_secs(600),
             stable_play: Duration::from_secs(30),
             release_pauses: [500, 1000, 2000].map(Duration::from_millis),
             return_to_preferred_after: settings.return_to_preferred_after,

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use super::messages::{Attempt, AttemptReason};
+use super::settings::PlayoutSettings;
 
 /// The state of a playout.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub struct OpeningAttempt {
     pub attempt: Attempt,
     pub why: AttemptReason,
     pub step: AttemptStep,
+    /// Time at which the opener delivered its source.
+    pub(super) opened: Option<Instant>,
     /// Its slot was requested for a second connection beside the source that plays.
     pub(super) is_beside: bool,
     /// The candidate for which this attempt is an immediate retry, if that candidate is granted.
@@ -68,8 +71,17 @@ pub struct PlayingSource {
     pub attempt: Attempt,
     pub index: usize,
     pub since: Instant,
+    /// Time at which the opener delivered it. Between this and `since` packets are collected, for a second at most.
+    pub(super) opened: Instant,
     /// Time at which a return to a preferred stream is tried.
     pub return_at: Option<Instant>,
+}
+
+impl PlayingSource {
+    /// Returns whether it was opened so long ago that its end now would be no failure.
+    pub(super) fn has_played_well(&self, now: Instant, settings: &PlayoutSettings) -> bool {
+        now.saturating_duration_since(self.opened) >= settings.healthy_play
+    }
 }
 
 /// Returns the state in which this attempt is in progress, beside the source that plays if there is one.

@@ -15,6 +15,6 @@ mod variants;
 pub use self::machine::{HlsMachine, HlsStep, SegmentJob, StreamBreak};
 pub use self::playlist::{
     ADDRESS_BYTES_MAX, HlsError, HlsPlaylist, KeyMethod, MasterPlaylist, MediaPlaylist, MediaSegment,
-    PLAYLIST_BYTES_MAX, SEGMENTS_MAX, SegmentRange, VARIANTS_MAX, Variant,
+    PLAYLIST_BYTES_MAX, SEGMENTS_MAX, SegmentRange, VARIANTS_MAX, Variant, VariantPicture,
 };
 pub use self::variants::{VariantLimits, Variants};

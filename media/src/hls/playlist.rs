@@ -74,10 +74,23 @@ pub struct Variant {
     pub bits_per_second: u64,
     /// Height of the picture, if it is known.
     pub height: Option<u32>,
-    /// Whether it certainly has no picture.
-    pub is_audio_only: bool,
+    /// Whether it has a picture.
+    pub picture: VariantPicture,
+    /// Whether it certainly has no sound, neither inside nor in playlists of its own.
+    pub has_no_sound: bool,
     /// Whether its sound is in playlists of its own only.
     pub has_separate_audio: bool,
+}
+
+/// Whether a variant has a picture, as far as its attributes show it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VariantPicture {
+    /// It has one.
+    Certain,
+    /// The attributes do not show it.
+    Unknown,
+    /// It is sound alone.
+    None,
 }
 
 /// A list of segments.
@@ -356,8 +369,20 @@ fn variant(attributes: &AttributeList<'_>) -> Variant {
         let codec = codec.trim().to_ascii_lowercase();
         ["mp4a", "ac-3", "ec-3", "ac-4", "opus", "flac", "mp3"].iter().any(|it| codec.starts_with(it))
     };
-    let is_audio_only =
-        height.is_none() && attributes.get("CODECS").is_some_and(|it| it.split(',').all(is_audio));
+    let is_video = |codec: &str| {
+        let codec = codec.trim().to_ascii_lowercase();
+        let video = ["avc1", "avc3", "hvc1", "hev1", "dvh1", "dvhe", "vp09", "av01", "mp4v"];
+        video.iter().any(|it| codec.starts_with(it))
+    };
+    let codecs = attributes.get("CODECS").filter(|it| !it.trim().is_empty());
+    let has_picture = ["RESOLUTION", "FRAME-RATE", "VIDEO", "HDCP-LEVEL"];
+    let picture = match codecs {
+        _ if has_picture.iter().any(|it| attributes.get(it).is_some()) => VariantPicture::Certain,
+        Some(codecs) if codecs.split(',').any(is_video) => VariantPicture::Certain,
+        Some(codecs) if codecs.split(',').all(is_audio) => VariantPicture::None,
+        _ => VariantPicture::Unknown,
+    };
+    let is_mute = codecs.is_some_and(|it| !it.split(',').any(is_audio));
     Variant {
         address: String::new(),
         bits_per_second: attributes
@@ -365,7 +390,8 @@ fn variant(attributes: &AttributeList<'_>) -> Variant {
             .or_else(|| attributes.number("AVERAGE-BANDWIDTH"))
             .unwrap_or(0),
         height,
-        is_audio_only,
+        picture,
+        has_no_sound: is_mute && attributes.get("AUDIO").is_none(),
         has_separate_audio: false,
     }
 }

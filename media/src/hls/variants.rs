@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
-use crate::hls::playlist::{MasterPlaylist, Variant};
+use crate::hls::playlist::{MasterPlaylist, Variant, VariantPicture};
 
 /// Limits of the variants that are chosen, if the provider offers others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -20,9 +20,19 @@ pub struct Variants(VecDeque<Variant>);
 
 impl Variants {
     /// Orders the variants: the highest bit rate within the limits, then lower ones, then those beyond the limits, the
-    /// lowest first. Variants without a picture come last. Those whose sound is in playlists of its own are left out.
+    /// lowest first. Those without sound come last. Those whose sound is in playlists of its own are left out.
+    ///
+    /// If any variant certainly has a picture, those without one are left out, and those that may have one come after it. If
+    /// the sound of all with a picture is in playlists of its own, none is left.
     pub fn new(master: MasterPlaylist, limits: VariantLimits) -> Self {
-        let mut variants: Vec<_> = master.variants.into_iter().filter(|it| !it.has_separate_audio).collect();
+        let is_certain = |it: &Variant| it.picture == VariantPicture::Certain;
+        let has_picture = master.variants.iter().any(is_certain);
+        let mut variants = master.variants;
+        let lacks_picture = |it: &Variant| has_picture && it.picture == VariantPicture::None;
+        variants.retain(|it| !it.has_separate_audio && !lacks_picture(it));
+        if has_picture && !variants.iter().any(is_certain) {
+            variants.clear();
+        }
         let is_within = |it: &Variant| {
             let is_high = it.height.zip(limits.height_max).is_some_and(|(height, max)| height > max);
             let is_fast = limits.bits_per_second_max.is_some_and(|max| it.bits_per_second > max);
@@ -33,7 +43,7 @@ impl Variants {
             let (height, bits) = (it.height.unwrap_or(0), it.bits_per_second);
             let downwards = is_within.then_some(Reverse((bits, height)));
             let upwards = (!is_within).then_some((bits, height));
-            (it.is_audio_only, !is_within, downwards, upwards)
+            (it.picture as u8, it.has_no_sound, !is_within, downwards, upwards)
         });
         Self(variants.into())
     }

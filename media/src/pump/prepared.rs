@@ -18,7 +18,7 @@ impl Pump {
             reader.adopts = Some(false);
         }
         if reader.take_break().is_some() {
-            self.splice.prepare();
+            self.splice.prepare(reader.source.hints());
         }
         self.writer.count_input(reader.source.take_counts());
         reader.push(bytes);

@@ -23,7 +23,7 @@ impl Pump {
     pub(super) fn prepare(&mut self, attempt: u64, source: Box<Source>) {
         self.drop_prepared();
         debug!(attempt, source = ?source.info(), "pump prepares a source");
-        self.splice.prepare();
+        self.splice.prepare(source.hints());
         let reader = self.reader(source);
         self.prepared = Some(Prepared { attempt, reader, is_ready: false });
     }
@@ -83,6 +83,7 @@ impl Pump {
     fn begin(&mut self, following: Following) {
         let attempt = following.attempt;
         debug!(attempt, source = ?following.reader.source.info(), "pump follows a source");
+        self.splice.set_hints(following.reader.source.hints());
         self.shared.start_clock(attempt, self.settings.buffering_timeout);
         self.following = Some(following);
     }

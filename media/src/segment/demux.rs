@@ -28,6 +28,19 @@ pub(super) struct PesCollector {
     is_open: bool,
     is_point: bool,
     arrived: Instant,
+    stuffing: Stuffing,
+    /// Whether the newest packet of an open PES packet without a length has stuffing.
+    has_stuffing: bool,
+}
+
+/// The meaning of stuffing in a stream whose PES packets have no length. A multiplexer fills the last packet of a picture
+/// with it, so slides need not wait for the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stuffing {
+    Unknown,
+    EndsPes,
+    /// It is in the middle of PES packets, too.
+    Anywhere,
 }
 
 impl PesCollector {
@@ -38,6 +51,8 @@ impl PesCollector {
             is_open: false,
             is_point: false,
             arrived: Instant::now(),
+            stuffing: Stuffing::Unknown,
+            has_stuffing: false,
         }
     }
 
@@ -49,11 +64,17 @@ impl PesCollector {
             return [None, None];
         }
         if packet.pusi() {
+            if self.has_stuffing && self.stuffing == Stuffing::Unknown {
+                self.stuffing = Stuffing::EndsPes;
+            }
             before = self.take();
             self.is_open = is_pes_start(packet);
             self.length = pes_length(packet.payload());
             (self.is_point, self.arrived) = (is_point, arrived);
+        } else if self.has_stuffing {
+            self.stuffing = Stuffing::Anywhere;
         }
+        self.has_stuffing = self.length.is_none() && packet.has_stuffing();
         if !self.is_open {
             return [before, None];
         }
@@ -61,7 +82,8 @@ impl PesCollector {
         if self.bytes.len() > PES_BYTES_MAX {
             self.drop_open();
         }
-        let is_complete = self.length.is_some_and(|it| self.bytes.len() >= it);
+        let ends_here = self.has_stuffing && self.stuffing == Stuffing::EndsPes;
+        let is_complete = self.length.map_or(ends_here, |it| self.bytes.len() >= it);
         [before, if is_complete { self.take() } else { None }]
     }
 
@@ -78,7 +100,57 @@ impl PesCollector {
     }
 
     fn drop_open(&mut self) {
+        self.has_stuffing = false;
         self.bytes.clear();
         self.is_open = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ts::packet::{PACKET, PacketBytes, SYNC};
+
+    /// Returns a packet with stuffing of this length.
+    fn packet(is_start: bool, n_stuffing: usize) -> PacketBytes {
+        let mut packet = [0x55; PACKET];
+        packet[..4].copy_from_slice(&[SYNC, if is_start { 0x41 } else { 1 }, 0, 0x10]);
+        let mut at = 4;
+        if n_stuffing > 0 {
+            packet[3] = 0x30;
+            packet[4..4 + n_stuffing].fill(0xFF);
+            packet[4] = n_stuffing as u8 - 1;
+            packet[5] = 0;
+            at += n_stuffing;
+        }
+        if is_start {
+            packet[at..at + 9].copy_from_slice(&[0, 0, 1, 0xE0, 0, 0, 0x80, 0, 0]);
+        }
+        packet
+    }
+
+    /// Returns the number of bytes of the PES packets after each of these packets.
+    fn collect(packets: &[(bool, usize)]) -> Vec<Vec<usize>> {
+        let mut collector = PesCollector::new();
+        let sizes = |(is_start, n_stuffing): &(bool, usize)| {
+            let bytes = packet(*is_start, *n_stuffing);
+            let pes = collector.push(Packet::new(&bytes), false, Instant::now());
+            pes.into_iter().flatten().map(|it| it.data.len()).collect()
+        };
+        packets.iter().map(sizes).collect()
+    }
+
+    #[test]
+    fn a_pes_packet_without_a_length_ends_with_stuffing_once_that_is_known() {
+        let slides = [(true, 0), (false, 20), (true, 0), (false, 0), (false, 50), (true, 0), (false, 2)];
+        let sizes: [&[usize]; 7] = [&[], &[], &[339], &[], &[493], &[], &[357]];
+        assert_eq!(collect(&slides), sizes);
+    }
+
+    #[test]
+    fn stuffing_in_the_middle_of_pes_packets_ends_none() {
+        let pictures = [(true, 0), (false, 20), (false, 20), (true, 0), (false, 20), (true, 0), (false, 0)];
+        let sizes: [&[usize]; 7] = [&[], &[], &[], &[503], &[], &[339], &[]];
+        assert_eq!(collect(&pictures), sizes);
     }
 }

@@ -40,9 +40,12 @@ pub struct SegmentDescription {
 
 impl SegmentDescription {
     /// Returns the codecs for the attribute `CODECS` of a master playlist and for the type of a response (RFC 6381);
-    /// `None` until they are known, or if the codec of a track has no standard name.
+    /// `None` until they are known. A track whose codec has no standard name is left out if the picture has one: players
+    /// choose a decoder by it.
     pub fn codecs(&self) -> Option<String> {
-        let names: Option<Vec<&str>> = self.tracks.iter().map(|it| it.codec.as_deref()).collect();
+        let has_picture = self.tracks.iter().any(|it| it.is_video && it.codec.is_some());
+        let tracks = self.tracks.iter().filter(|it| !has_picture || it.codec.is_some());
+        let names: Option<Vec<&str>> = tracks.map(|it| it.codec.as_deref()).collect();
         names.filter(|it| !it.is_empty()).map(|it| it.join(","))
     }
 }

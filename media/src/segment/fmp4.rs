@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::boxes::{Sample, VIDEO_SCALE, fragment, init_segment};
 use super::codec::audio::{AudioConfig, AudioFormat, FrameSearch};
 use super::codec::video::{Picture, VideoConfig, VideoFormat, VideoReader};
-use super::cut::{Cutter, Decision};
+use super::cut::{Cutter, Decision, PictureTimes};
 use super::demux::{Pes, PesCollector};
 use super::description::{LeftOutTrack, SegmentTrack};
 use super::window::{Completed, SegmentWindow, StreamFacts, WindowPart};
@@ -32,10 +32,18 @@ const FIRST_TIME: u64 = STAMP_MODULUS / STAMP_HZ * STAMP_HZ;
 const FRAGMENTS_FROM: u64 = FIRST_TIME - 10 * STAMP_HZ;
 /// A part waits for its sound until pictures are this much further.
 const SOUND_DELAY_MAX: u64 = STAMP_HZ;
-/// A longer step between two samples is a hole.
+/// A longer step backwards is a break. The newest picture lasts at most this long until the next one is known.
 const STEP_MAX: u64 = STAMP_HZ;
 /// The duration of a picture before another one is known.
 const PICTURE: u64 = STAMP_HZ / 25;
+/// Sound farther from the newest picture has another time line.
+const JUMP: i64 = 10 * STAMP_HZ as i64;
+/// Sound of another time line waits until pictures are this much further.
+const EARLY_MAX: u64 = STAMP_HZ;
+/// Maximum number of bytes of sound that waits for pictures of its time line.
+const EARLY_BYTES_MAX: usize = 2 << 20;
+/// Sound of the time before a jump back is dropped for this long after it.
+const STRAGGLE_MAX: u64 = 2 * STAMP_HZ;
 /// Maximum number of audio frames that wait for pictures: a minute.
 const FRAMES_MAX: usize = 4096;
 /// Bytes of an audio stream in which no frame was found.
@@ -54,6 +62,12 @@ pub(super) struct FragmentSegmenter {
     audio: Option<AudioTrack>,
     /// Number of the audio track: how many there were.
     audio_number: u32,
+    /// Presentation time of the newest picture, as the stream has it and on the time line.
+    newest_picture: Option<(u64, u64)>,
+    /// Presentation time of the newest picture before the last jump back, as the stream has it, and when it is forgotten.
+    former_picture: Option<(u64, u64)>,
+    /// Sound that crossed a jump of the clock before its picture, with the time of the newest picture at its arrival.
+    early_sound: VecDeque<(u64, Pes)>,
     left_out: Vec<LeftOutTrack>,
     /// Whether other streams were chosen since the segment started.
     has_other_tracks: bool,
@@ -89,7 +103,6 @@ pub(super) struct FragmentSegmenter {
 /// The parts of the segment that is being made.
 #[derive(Debug, Default)]
 struct Made {
-    n_pictures: u64,
     n_parts: u64,
     n_bytes: usize,
     length: u64,
@@ -124,6 +137,8 @@ struct AudioTrack {
     mark: Option<(usize, u64)>,
     /// The end of the last frame in samples.
     next: Option<u64>,
+    /// The newest time stamp, as the stream has it.
+    last_stamp: Option<u64>,
     config: Option<Arc<AudioConfig>>,
 }
 
@@ -161,6 +176,7 @@ struct Boundary {
 struct SegmentEnd {
     length: u64,
     target_duration: u64,
+    frame_rate: Option<f64>,
     next: Option<SegmentStart>,
 }
 
@@ -174,6 +190,8 @@ struct SegmentStart {
     /// the track can be another one, whose first sound can be earlier than its first picture.
     audio: Option<Arc<AudioConfig>>,
     audio_number: u32,
+    /// Sound before this time has no picture: it is in a hole that does not belong to the segment before.
+    sound_from: Option<u64>,
 }
 
 /// A picture, or a frame of a programme without video, at which a segment or a part may begin.
@@ -183,6 +201,12 @@ struct Arrival {
     decode: u64,
     is_point: bool,
     arrived: Instant,
+}
+
+impl Arrival {
+    fn times(&self) -> PictureTimes {
+        PictureTimes { shown: self.time, decoded: self.decode }
+    }
 }
 
 impl FragmentSegmenter {
@@ -197,6 +221,9 @@ impl FragmentSegmenter {
             video: None,
             audio: None,
             audio_number: 0,
+            newest_picture: None,
+            former_picture: None,
+            early_sound: VecDeque::new(),
             left_out: Vec::new(),
             has_other_tracks: false,
             pictures: VecDeque::new(),
@@ -234,7 +261,7 @@ impl FragmentSegmenter {
                 }
             } else if let Some(audio) = self.audio.as_mut().filter(|it| it.pid == pid) {
                 for pes in audio.collector.push(packet, true, arrived).into_iter().flatten() {
-                    self.audio_pes(&pes);
+                    self.audio_pes(pes);
                 }
             }
         }
@@ -246,13 +273,12 @@ impl FragmentSegmenter {
             self.video_pes(&pes);
         }
         if let Some(pes) = self.audio.as_mut().and_then(|it| it.collector.take()) {
-            self.audio_pes(&pes);
+            self.audio_pes(pes);
         }
         let Some(length) = self.cutter.finish() else { return };
         let newest = self.pictures.back().map(|it| it.sample.time + u64::from(it.sample.duration));
         let decode = newest.or(self.frames.back().map(|it| it.end)).unwrap_or(0);
-        let end =
-            SegmentEnd { length, target_duration: self.cutter.target_duration().unwrap_or(1), next: None };
+        let end = self.segment_end(length, None);
         self.push_boundary(decode, u64::MAX, Instant::now(), Some(end));
         self.resolve(true);
     }
@@ -286,6 +312,7 @@ impl FragmentSegmenter {
             _ => false,
         };
         if !is_same_video {
+            (self.newest_picture, self.former_picture) = (None, None);
             if let Some(pes) = self.video.as_mut().and_then(|it| it.collector.take()) {
                 self.video_pes(&pes);
             }
@@ -306,8 +333,9 @@ impl FragmentSegmenter {
         };
         if !is_same_audio {
             if let Some(pes) = self.audio.as_mut().and_then(|it| it.collector.take()) {
-                self.audio_pes(&pes);
+                self.audio_pes(pes);
             }
+            self.early_sound.clear();
             self.audio_number = self.audio_number.wrapping_add(1);
             self.audio = audio.map(|(stream, format)| AudioTrack {
                 pid: stream.pid,
@@ -317,6 +345,7 @@ impl FragmentSegmenter {
                 buffer: BytesMut::new(),
                 mark: None,
                 next: None,
+                last_stamp: None,
                 config: None,
             });
         }
@@ -345,26 +374,37 @@ impl FragmentSegmenter {
         };
         let time = self.clock.unwrap(stamp);
         let decode = pes.stamps.dts.map_or(time, |it| self.clock.unwrap(it));
-        self.picture(picture, config, Arrival { time, decode, is_point, arrived: pes.arrived });
+        let time = self.picture(picture, config, Arrival { time, decode, is_point, arrived: pes.arrived });
+        self.newest_picture = Some((stamp, time));
+        self.former_picture = self.former_picture.filter(|it| time < it.1);
+        self.place_early_sound(time);
     }
 
-    fn picture(&mut self, picture: Picture, config: VideoConfig, mut at: Arrival) {
+    /// Takes a picture, and returns its presentation time.
+    fn picture(&mut self, picture: Picture, config: VideoConfig, mut at: Arrival) -> u64 {
         if let Some(last) = self.pictures.back_mut() {
-            let step = at.decode.checked_sub(last.sample.time).filter(|it| (1..=STEP_MAX).contains(it));
+            let step = at.decode.checked_sub(last.sample.time).filter(|it| *it > 0);
             if at.decode <= last.sample.time && at.decode + STEP_MAX > last.sample.time {
                 // Two pictures with one time: the later one is decoded a tick later.
                 at.decode = last.sample.time + 1;
             }
-            if let Some(step) = step {
-                self.last_duration = step;
+            if let Some(step) = step.filter(|it| !self.cutter.is_hole(*it)) {
+                self.last_duration = step.min(STEP_MAX);
             }
             last.sample.duration = self.last_duration as u32;
         }
         let is_other = self.segment_video.as_ref().is_none_or(|it| !it.is_same(&config));
         let is_change = self.is_started && (self.has_other_tracks || is_other || self.has_other_sound());
-        self.decide(&mut at, is_change, Some(config));
+        let is_break = self.decide(&mut at, is_change, Some(config));
         if !self.is_started {
-            return;
+            return at.time;
+        }
+        // A picture is shown until the next one, except where the time line breaks.
+        if let Some(last) = self.pictures.back_mut()
+            && let Some(step) = at.decode.checked_sub(last.sample.time).filter(|it| *it > 0)
+            && (!is_break || step <= STEP_MAX)
+        {
+            last.sample.duration = u32::try_from(step).unwrap_or(u32::MAX);
         }
         if at.is_point {
             self.reorder = at.time.saturating_sub(at.decode).min(STEP_MAX);
@@ -377,6 +417,7 @@ impl FragmentSegmenter {
         let sample = Sample { time: at.decode, duration, offset, is_sync: at.is_point, data: picture.data };
         self.pictures.push_back(QueuedPicture { sample, field: picture.field });
         self.resolve(false);
+        at.time
     }
 
     /// Returns whether the sound has other parameters than the initialisation segment.
@@ -386,12 +427,12 @@ impl FragmentSegmenter {
         self.starting.is_none() && newest.is_some_and(|it| planned != Some(it))
     }
 
-    /// Decides whether a segment or a part ends before a picture or a frame.
-    fn decide(&mut self, at: &mut Arrival, is_change: bool, video: Option<VideoConfig>) {
+    /// Decides whether a segment or a part ends before a picture or a frame, and returns whether the time line breaks.
+    fn decide(&mut self, at: &mut Arrival, is_change: bool, video: Option<VideoConfig>) -> bool {
         let n_bytes = self.made.n_bytes + self.queued_bytes;
         let is_full = n_bytes >= self.window.settings().bytes / 4;
         let is_back = self.newest_decode().is_some_and(|it| at.decode + STEP_MAX < it);
-        let (length, is_break) = match self.cutter.picture(at.time, at.is_point, is_change, is_full) {
+        let (length, is_break) = match self.cutter.picture(at.times(), at.is_point, is_change, is_full) {
             Decision::Continue => {
                 if let Some(start) = self.part_start.filter(|_| self.is_started) {
                     let end = at.decode.saturating_sub(start) + self.last_duration;
@@ -399,7 +440,7 @@ impl FragmentSegmenter {
                         self.push_boundary(at.decode, at.decode + self.reorder, at.arrived, None);
                     }
                 }
-                return;
+                return false;
             }
             Decision::Start => (None, false),
             Decision::Cut { length, is_break } => (Some(length), is_break),
@@ -411,6 +452,7 @@ impl FragmentSegmenter {
             video: video.clone(),
             audio: self.audio.as_ref().and_then(|it| it.config.clone()),
             audio_number: self.audio_number,
+            sound_from: None,
         };
         (self.segment_video, self.has_other_tracks) = (video, false);
         if is_change {
@@ -418,15 +460,31 @@ impl FragmentSegmenter {
         }
         let Some(length) = length else {
             (self.starting, self.is_started, self.sound_from) = (Some(start), true, at.time);
-            return;
+            return false;
         };
-        let target_duration = self.cutter.target_duration().unwrap_or(1);
-        let end = SegmentEnd { length, target_duration, next: Some(start) };
+        let sound_until =
+            self.picture_end(at.decode).filter(|_| is_break).map_or(at.time, |it| it.min(at.time));
+        let sound_from = (sound_until < at.time).then_some(at.time);
+        let end = self.segment_end(length, Some(SegmentStart { sound_from, ..start }));
         if is_break && is_back {
             self.restart_time(at, end);
         } else {
-            self.push_boundary(at.decode, at.time, at.arrived, Some(end));
+            self.push_boundary(at.decode, sound_until, at.arrived, Some(end));
         }
+        is_break
+    }
+
+    /// Returns when the newest picture ends, if a hole follows it.
+    fn picture_end(&self, decode: u64) -> Option<u64> {
+        let newest = self.newest_decode().filter(|_| self.video.is_some())?;
+        let has_hole = decode > newest && self.cutter.is_hole(decode - newest + self.last_duration);
+        has_hole.then_some(newest + self.reorder)
+    }
+
+    fn segment_end(&mut self, length: u64, next: Option<SegmentStart>) -> SegmentEnd {
+        let target_duration = self.cutter.target_duration().unwrap_or(1);
+        let frame_rate = self.cutter.take_rate().filter(|_| self.video.is_some());
+        SegmentEnd { length, target_duration, frame_rate, next }
     }
 
     /// Drops sound with other parameters than the newest from a time on: the last sound of a source can be later than the
@@ -452,10 +510,14 @@ impl FragmentSegmenter {
         let reorder = at.time.saturating_sub(at.decode).min(STEP_MAX);
         let time = wanted + reorder;
         self.clock.rebase(at.time, time);
-        self.cutter.rebase(time);
+        self.cutter.rebase(PictureTimes { shown: time, decoded: wanted });
+        // After a short jump, new sound is soon nearer to the former pictures.
+        self.former_picture = self
+            .newest_picture
+            .map(|(stamp, newest)| (stamp, time + (newest.saturating_sub(at.time) / 3).min(STRAGGLE_MAX)));
         (at.time, at.decode, self.sound_from) = (time, wanted, time);
         if let Some(audio) = &mut self.audio {
-            (audio.next, audio.mark) = (None, None);
+            (audio.next, audio.mark, audio.last_stamp) = (None, None, None);
         }
     }
 
@@ -469,7 +531,8 @@ impl FragmentSegmenter {
         let start = self.part_start.take().unwrap_or(decode);
         let newest = self.newest_decode().unwrap_or(decode);
         // A hole after the last picture belongs to the segment, and to none of its parts.
-        let stop = if decode > newest + STEP_MAX { newest } else { decode };
+        let has_hole = decode > newest && self.cutter.is_hole(decode - newest + self.last_duration);
+        let stop = if has_hole { newest } else { decode };
         self.boundaries.push_back(Boundary {
             n_pictures: std::mem::take(&mut self.n_after_boundary),
             sound_until,
@@ -525,7 +588,6 @@ impl FragmentSegmenter {
             let bytes = fragment(self.n_fragments, is_first, &pictures, &frames);
             let is_independent = pictures.is_empty() || pictures.iter().any(|it| it.is_sync);
             self.made.n_parts += 1;
-            self.made.n_pictures += pictures.len() as u64;
             self.made.n_bytes += bytes.len();
             self.made.length += length;
             self.made.longest_part = self.made.longest_part.max(length);
@@ -574,15 +636,19 @@ impl FragmentSegmenter {
             let longest = if made.n_parts > 1 { made.longest_part } else { made.longest_part.max(wanted) };
             self.part_target = (longest.div_ceil(MILLI) * MILLI, true);
         }
-        let has_rate = made.n_pictures > 4;
         self.window.complete(Completed {
             length: end.length,
             body: None,
             arrived,
             target_duration: end.target_duration,
             part_target: Duration::from_millis(self.part_target.0 / MILLI),
-            frame_rate: has_rate.then(|| made.n_pictures as f64 * STAMP_HZ as f64 / end.length as f64),
+            frame_rate: end.frame_rate,
+            // They were known when it started.
+            facts: None,
         });
+        if let Some(from) = end.next.as_ref().and_then(|it| it.sound_from) {
+            self.sound_from = from;
+        }
         self.starting = end.next;
     }
 
@@ -614,9 +680,60 @@ impl FragmentSegmenter {
         }
     }
 
-    fn audio_pes(&mut self, pes: &Pes) {
+    /// Takes a PES packet of sound. Sound of another time line than the newest picture has its place only when the
+    /// picture has crossed the jump, too; if it is left behind, it has none.
+    fn audio_pes(&mut self, pes: Pes) {
+        let Some((newest, time)) = self.newest_picture.filter(|_| self.video.is_some()) else {
+            return self.sound(&pes);
+        };
+        let Some(stamp) = pes.stamps.pts else {
+            // It continues the one before.
+            return if self.early_sound.is_empty() { self.sound(&pes) } else { self.wait(time, pes) };
+        };
+        let ahead = distance(newest, stamp, STAMP_MODULUS);
+        let is_straggler = self.former_picture.is_some_and(|(former, _)| {
+            distance(former, stamp, STAMP_MODULUS).unsigned_abs() < ahead.unsigned_abs()
+        });
+        if is_straggler {
+            return;
+        }
+        let last = self.audio.as_ref().and_then(|it| it.last_stamp);
+        let is_back = last.is_some_and(|it| distance(it, stamp, STAMP_MODULUS) < -(STEP_MAX as i64));
+        if ahead.abs() > JUMP || is_back { self.wait(time, pes) } else { self.sound(&pes) }
+    }
+
+    fn wait(&mut self, time: u64, pes: Pes) {
+        self.early_sound.push_back((time, pes));
+        let mut n_bytes: usize = self.early_sound.iter().map(|it| it.1.data.len()).sum();
+        while n_bytes > EARLY_BYTES_MAX
+            && let Some((_, oldest)) = self.early_sound.pop_front()
+        {
+            n_bytes -= oldest.data.len();
+        }
+    }
+
+    /// Takes the sound that waited for this picture, and drops what belongs to no picture.
+    fn place_early_sound(&mut self, time: u64) {
+        let Some((newest, _)) = self.newest_picture else { return };
+        for (since, pes) in std::mem::take(&mut self.early_sound) {
+            // A jump back has moved the time line, so the clock of the picture decides.
+            let ahead = pes.stamps.pts.map(|it| distance(newest, it, STAMP_MODULUS));
+            let last = self.audio.as_ref().and_then(|it| it.last_stamp);
+            let step = last.zip(pes.stamps.pts).map(|(last, it)| distance(last, it, STAMP_MODULUS));
+            let is_near = ahead.is_none_or(|it| it.abs() <= JUMP);
+            let is_overdue = time > since + EARLY_MAX;
+            if is_near && (is_overdue || step.is_none_or(|it| it >= -(STEP_MAX as i64))) {
+                self.sound(&pes);
+            } else if !is_overdue {
+                self.early_sound.push_back((since, pes));
+            }
+        }
+    }
+
+    fn sound(&mut self, pes: &Pes) {
         let Some(audio) = &mut self.audio else { return };
         if let Some(stamp) = pes.stamps.pts {
+            audio.last_stamp = Some(stamp);
             audio.mark = Some((audio.buffer.len(), self.clock.unwrap(stamp)));
         }
         if audio.buffer.len() + pes.data.len() > AUDIO_BYTES_MAX {

@@ -12,6 +12,7 @@ use crate::ring::{Budget, JoinPoint, RingSettings, ring};
 use crate::testing::{HlsChecker, TsSource, boxes, labels_in};
 use crate::ts::clock::STAMP_MODULUS;
 use crate::ts::packet::{PACKET, Packet, PacketBytes, SYNC, packets, packets_mut, set_cc, set_pid};
+use crate::ts::pes::stamps;
 
 const BOTH: [SegmentContainer; 2] = [SegmentContainer::Ts, SegmentContainer::Fmp4];
 
@@ -272,6 +273,256 @@ fn time_stamps_that_go_back_are_a_discontinuity() {
             .finish();
         assert_eq!(viewing.n_discontinuities(), 1, "{container:?}");
         assert_eq!(viewing.labels, ["one", "two"], "{container:?}");
+    }
+}
+
+/// Splits the first packets of key frames behind their first bytes, as some multiplexers do.
+fn with_short_first_packets(frame: &Bytes) -> Bytes {
+    /// The header of the PES packet and the delimiter of the picture.
+    const FIRST_BYTES: usize = 20;
+    let mut out = Vec::new();
+    for bytes in packets(frame) {
+        let packet = Packet::new(bytes);
+        if !(packet.pid() == 0x100 && packet.random_access()) {
+            out.extend_from_slice(bytes);
+            continue;
+        }
+        let (head, rest) = packet.payload().split_at(FIRST_BYTES);
+        let mut first = *bytes;
+        first[4] = (PACKET - 5 - FIRST_BYTES) as u8;
+        first[packet.payload_offset()..].fill(0xFF);
+        first[PACKET - FIRST_BYTES..].copy_from_slice(head);
+        let mut second = [0xFF; PACKET];
+        second[..4].copy_from_slice(&[SYNC, 1, 0, 0x30]);
+        second[4] = (PACKET - 5 - rest.len()) as u8;
+        second[5] = 0;
+        second[PACKET - rest.len()..].copy_from_slice(rest);
+        out.extend([first, second].concat());
+    }
+    out.into()
+}
+
+#[test]
+fn the_first_playlist_names_codecs_size_and_rate() {
+    for (container, is_split) in BOTH.into_iter().flat_map(|it| [(it, false), (it, true)]) {
+        let mut viewing = Viewing::new(container);
+        let mut stream = source("one").stream(Duration::ZERO);
+        while viewing.last_read.is_none() {
+            let arrived = viewing.start + stream.at();
+            let frame = stream.frame();
+            viewing.push(&if is_split { with_short_first_packets(&frame) } else { frame }, arrived);
+        }
+        let description = viewing.window.description();
+        let case = format!("{container:?}, split: {is_split}");
+        assert_eq!(description.codecs().as_deref(), Some("avc1.42c01e,mp4a.40.2"), "{case}");
+        let size = description.picture.map(|it| (it.width, it.height));
+        assert_eq!(size, Some((160, 3936)), "{case}");
+        // The made-up parameter set has fields, and a picture can happen to be a second one.
+        let rate = description.frame_rate.unwrap();
+        assert!((rate - 25.0).abs() < 0.6, "{case}: {rate}");
+    }
+}
+
+/// Returns the times in seconds at which picture and sound of each fragment begin, and the number of frames of sound.
+fn fragment_times(bytes: &[u8]) -> Vec<(f64, Option<f64>, usize)> {
+    let moofs = boxes(bytes).into_iter().filter(|it| it.0 == *b"moof");
+    let times = |moof: &[u8]| {
+        let (mut picture, mut sound, mut n_frames) = (0.0, None, 0);
+        for (_, traf) in boxes(moof).into_iter().filter(|it| it.0 == *b"traf") {
+            let inner = boxes(traf);
+            let content = |name: &[u8; 4]| inner.iter().find(|it| it.0 == *name).unwrap().1;
+            let time = u64::from_be_bytes(content(b"tfdt")[4..12].try_into().unwrap()) as f64;
+            if content(b"tfhd")[7] == 1 {
+                picture = time / 90_000.0;
+            } else {
+                sound = Some(time / 48_000.0);
+                n_frames = usize::from(content(b"trun")[7]);
+            }
+        }
+        (picture, sound, n_frames)
+    };
+    moofs.map(|it| times(it.1)).collect()
+}
+
+/// Seen: no sound for the length of a jump back, because the last sound of the old time line was ahead of all that
+/// followed.
+#[test]
+fn sound_after_a_jump_of_the_clock_stays_with_its_picture_in_fmp4() {
+    const SOUND: u16 = 0x101;
+    const HOURS: i64 = 26 * 3600 * 90_000;
+    let jumps = [50 * 90_000, -50 * 90_000, HOURS, -HOURS, -5 * 90_000, -2 * 90_000, 12 * 90_000];
+    for (jump, lead_ms) in jumps.into_iter().zip([-400, 0, 400].into_iter().cycle()) {
+        let case = format!("jump of {} s, sound crosses it {lead_ms} ms earlier", jump / 90_000);
+        let mut viewing = Viewing::new(SegmentContainer::Fmp4);
+        let before = TsSource { start: 100_000_000, ..source("one") };
+        let start = (before.start as i64 + jump).rem_euclid(STAMP_MODULUS as i64) as u64;
+        let after = TsSource { start, ..before.clone() };
+        let (mut old, mut new) = (before.stream(Duration::ZERO), after.stream(Duration::ZERO));
+        let at_jump = 21_320;
+        while old.at() < Duration::from_secs(45) {
+            let (at, arrived) = (old.at().as_millis() as i64, viewing.start + old.at());
+            let frames = [old.frame(), new.frame()];
+            let from = |limit: i64, is_sound: bool| {
+                let frame = &frames[usize::from(at >= limit)];
+                let is_own = move |it: &&PacketBytes| (Packet::new(it).pid() == SOUND) == is_sound;
+                packets(frame).filter(is_own).flatten().copied().collect::<Vec<u8>>()
+            };
+            let all = [from(at_jump, false), from(at_jump - lead_ms, true)].concat();
+            viewing.push(&all.into(), arrived);
+        }
+        assert_eq!(viewing.n_discontinuities(), 1, "{case}");
+        let window = &viewing.window;
+        let newest = window.description().newest_sequence.unwrap();
+        let number = *viewing.plain.segments().iter().find(|it| it.1.is_discontinuity).unwrap().0;
+        let (mut n_late, mut n_frames) = (0, 0);
+        for fragment in
+            (number..=newest).flat_map(|it| fragment_times(&window.segment(it).unwrap().to_bytes()))
+        {
+            n_frames += fragment.2;
+            match fragment.1 {
+                Some(sound) if (sound - fragment.0).abs() < 0.045 => {}
+                _ => n_late += 1,
+            }
+        }
+        assert!(n_late <= 1, "{case}: {n_late} parts without the sound of their pictures");
+        let seconds: f64 = viewing.plain.segments().range(number..).map(|it| it.1.duration).sum();
+        assert!(
+            n_frames as f64 > 25.0 * (seconds - 0.5),
+            "{case}: {n_frames} frames of sound in {seconds} s"
+        );
+    }
+}
+
+/// Returns the presentation times of a stream in the packets of a segment, in seconds.
+fn stamps_of(bytes: &[u8], pid: u16) -> Vec<f64> {
+    let starts = packets(bytes).map(Packet::new).filter(|it| it.pid() == pid);
+    starts.filter_map(|it| stamps(it).pts).map(|it| it as f64 / 90_000.0).collect()
+}
+
+#[test]
+fn sound_without_a_picture_makes_no_segment() {
+    const SOUND: u16 = 0x101;
+    for (container, held_seconds) in BOTH.into_iter().flat_map(|it| [2, 6, 12, 25].map(|held| (it, held))) {
+        let case = format!("{container:?}, no picture for {held_seconds} s");
+        let mut viewing = Viewing::new(container);
+        let mut stream = source("one").stream(Duration::ZERO);
+        // The hole is between two parts.
+        let from = Duration::from_millis(21_440);
+        let to = from + Duration::from_secs(held_seconds);
+        let mut newest_at_loss = None;
+        while stream.at() < to + Duration::from_secs(20) {
+            let arrived = viewing.start + stream.at();
+            let is_held = (from..to).contains(&stream.at());
+            let frame = stream.frame();
+            let is_sent = |it: &&PacketBytes| !is_held || Packet::new(it).pid() != 0x100;
+            let sent: Vec<u8> = packets(&frame).filter(is_sent).flatten().copied().collect();
+            viewing.push(&sent.into(), arrived);
+            if is_held {
+                let newest = viewing.window.description().newest_sequence;
+                assert_eq!(
+                    newest,
+                    *newest_at_loss.get_or_insert(newest),
+                    "{case}: the playlist stands still"
+                );
+            }
+        }
+        let is_break = held_seconds > 3;
+        assert_eq!(viewing.n_discontinuities(), usize::from(is_break), "{case}");
+        let newest = viewing.window.description().newest_sequence.unwrap();
+        let first = newest_at_loss.flatten().unwrap();
+        let mut n_sounds = 0;
+        for number in first..=newest {
+            let bytes = viewing.window.segment(number).unwrap().to_bytes();
+            if container == SegmentContainer::Ts {
+                let (pictures, sounds) = (stamps_of(&bytes, 0x100), stamps_of(&bytes, SOUND));
+                n_sounds += sounds.len();
+                let newest = pictures.iter().copied().fold(0.0, f64::max);
+                let is_near = |it: &f64| *it < newest + 1.1;
+                assert!(!is_break || sounds.iter().all(is_near), "{case}: {sounds:?} with {pictures:?}");
+            } else {
+                for (picture, sound, n_frames) in fragment_times(&bytes) {
+                    n_sounds += n_frames;
+                    assert!(
+                        sound.is_some_and(|it| (it - picture).abs() < 0.045),
+                        "{case}: {sound:?} at {picture}"
+                    );
+                }
+            }
+        }
+        // All sound of a short hole is there.
+        let segments = viewing.plain.segments().range(first..);
+        let seconds: f64 = segments.map(|it| it.1.duration).sum();
+        assert!((n_sounds as f64 - 25.0 * seconds).abs() < 30.0, "{case}: {n_sounds} frames in {seconds} s");
+    }
+}
+
+/// Returns the durations of the samples of a track in some fragments.
+fn sample_durations(bytes: &[u8], track: u32) -> Vec<u64> {
+    let long = |bytes: &[u8], at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
+    let mut durations = Vec::new();
+    for (_, moof) in boxes(bytes).into_iter().filter(|it| it.0 == *b"moof") {
+        for (_, traf) in boxes(moof).into_iter().filter(|it| it.0 == *b"traf") {
+            let inner = boxes(traf);
+            let content = |name: &[u8; 4]| inner.iter().find(|it| it.0 == *name).unwrap().1;
+            if long(content(b"tfhd"), 4) == track {
+                let run = content(b"trun");
+                let per_sample = (run.len() - 12) / long(run, 4) as usize;
+                durations.extend(run[12..].chunks(per_sample).map(|it| u64::from(long(it, 0))));
+            }
+        }
+    }
+    durations
+}
+
+#[test]
+fn a_sample_lasts_until_the_next_one() {
+    for seconds in [1, 2, 3, 5, 7, 12] {
+        let mut viewing = Viewing::new(SegmentContainer::Fmp4);
+        let slides = TsSource {
+            frame_rate: 1,
+            frame_seconds: seconds,
+            gop: 1,
+            bitrate: 20_000,
+            ..TsSource::new("slides")
+        };
+        let seconds = u64::from(seconds);
+        // The made-up parameter set has fields, and later pictures happen to be second ones.
+        viewing.play(&slides, 0, 12 * seconds);
+        assert_eq!(viewing.n_discontinuities(), 0, "every {seconds} s");
+        let segments = viewing.plain.segments().clone();
+        assert!(segments.len() > 3, "every {seconds} s: {segments:?}");
+        let newest = viewing.window.description().newest_sequence.unwrap();
+        for (number, listed) in segments.range(newest - 3..) {
+            let bytes = viewing.window.segment(*number).unwrap().to_bytes();
+            let samples = sample_durations(&bytes, 1);
+            assert!(samples.iter().all(|it| *it == seconds * 90_000), "every {seconds} s: {samples:?}");
+            assert_eq!(
+                samples.len() as u64 * seconds,
+                listed.duration as u64,
+                "every {seconds} s: {listed:?}"
+            );
+        }
+        let rate = viewing.window.description().frame_rate.unwrap();
+        assert!((rate * seconds as f64 - 1.0).abs() < 0.001, "every {seconds} s: {rate}");
+    }
+}
+
+#[test]
+fn slides_make_segments_of_their_length_in_transport_streams() {
+    for seconds in [1, 2, 3, 5, 7, 12] {
+        let mut viewing = Viewing::new(SegmentContainer::Ts);
+        let slides = TsSource {
+            frame_rate: 1,
+            frame_seconds: seconds,
+            gop: 1,
+            bitrate: 20_000,
+            ..TsSource::new("slides")
+        };
+        viewing.play(&slides, 0, 12 * u64::from(seconds));
+        assert_eq!(viewing.n_discontinuities(), 0, "every {seconds} s");
+        let is_whole = |it: f64| (it / f64::from(seconds)).fract() < 0.001;
+        let segments = viewing.plain.segments();
+        assert!(segments.len() > 3 && segments.values().all(|it| is_whole(it.duration)), "{segments:?}");
     }
 }
 

@@ -3,7 +3,11 @@
 //! The packets of the programme stay as they are, as references to the chunks of the ring. Null packets, tables of other
 //! services and the tables in the stream are left out; each segment begins with a PAT and a PMT instead. A PES packet that
 //! began before the first packet of the next segment is completed in its own segment.
+//!
+//! Where the picture is missing and the other streams go on, their packets wait for the next picture: they belong to the
+//! segment if the hole does, and otherwise to none.
 
+use std::mem::take;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -12,10 +16,10 @@ use tokio::time::Instant;
 use super::body::BodyBuilder;
 use super::codec;
 use super::codec::audio::AudioFormat;
-use super::cut::{Cutter, Decision};
+use super::cut::{Cutter, Decision, PictureTimes};
 use super::description::SegmentTrack;
 use super::window::{Completed, SegmentWindow, StreamFacts};
-use crate::ts::clock::{STAMP_HZ, Unwrap};
+use crate::ts::clock::{STAMP_HZ, STAMP_MODULUS, Unwrap, distance};
 use crate::ts::packet::{PACKET, Packet, packets};
 use crate::ts::pes::{pes_length, stamps};
 use crate::ts::picture::PictureReader;
@@ -25,6 +29,10 @@ use crate::ts::tables::{StreamKind, Tables};
 
 /// A segment whose last PES packets are not complete after this many packets of the next one ends without them.
 const CLOSING_PACKETS_MAX: usize = 4096;
+/// Decoding times that are further before their presentation times are wrong.
+const REORDER_MAX: u64 = 30 * STAMP_HZ;
+/// Maximum number of bytes of a picture that are searched for a parameter set.
+const HEAD_BYTES_MAX: usize = 2 << 10;
 /// Maximum number of streams whose PES packets are followed.
 const STREAMS_MAX: usize = 64;
 
@@ -38,18 +46,26 @@ pub(super) struct TsSegmenter {
     clock: Unwrap,
     /// The first arrival, for a stream without time stamps.
     first_arrival: Option<Instant>,
+    /// The newest presentation time of a picture, as the stream has it.
+    newest_picture: Option<u64>,
+    has_stamps: bool,
     /// The streams of the segment that is being made.
     streams: Vec<OpenStream>,
     /// The streams of the tables in force, as far as a change of them is a discontinuity.
     signature: Signature,
     /// The signature of the segment that is being made.
     segment_signature: Signature,
+    /// The start of a picture whose first packet contains no whole parameter set; empty when none is searched.
+    head: Vec<u8>,
+    /// A parameter set that was not in the first packet of its picture. It names the codec, and changes no signature.
+    late_set: Vec<u8>,
     open: Option<BodyBuilder>,
+    /// Packets that wait for a picture, because it is missing.
+    late: Late,
     closing: Option<Closing>,
     /// Continuity counters of PAT and PMT.
     counters: [u8; 2],
     picture: Option<PictureReader>,
-    n_pictures: u64,
     target_bytes: usize,
 }
 
@@ -65,6 +81,10 @@ struct OpenStream {
     codec: Option<String>,
     /// Bytes that are missing of the current PES packet.
     n_missing: usize,
+    /// Whether the current PES packet waits for a picture.
+    is_late: bool,
+    /// Whether the start of the current PES packet was dropped.
+    is_skipped: bool,
 }
 
 /// A segment that waits for the ends of its last PES packets.
@@ -86,11 +106,20 @@ struct NextStart {
     facts: StreamFacts,
 }
 
+/// Packets after the time at which a picture was due.
+#[derive(Debug, Default)]
+struct Late {
+    is_active: bool,
+    runs: Vec<Bytes>,
+    n_bytes: usize,
+}
+
 /// Where a packet belongs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Nowhere,
     Open,
+    Late,
     Closing,
 }
 
@@ -106,14 +135,18 @@ impl TsSegmenter {
             cutter,
             clock: Unwrap::stamps(),
             first_arrival: None,
+            newest_picture: None,
+            has_stamps: false,
             streams: Vec::new(),
             signature: Signature::default(),
             segment_signature: Signature::default(),
+            head: Vec::new(),
+            late_set: Vec::new(),
             open: None,
+            late: Late::default(),
             closing: None,
             counters: [0; 2],
             picture: None,
-            n_pictures: 0,
             target_bytes,
         }
     }
@@ -151,7 +184,8 @@ impl TsSegmenter {
         }
         self.close_if_complete();
         let (Some(body), Some(length)) = (self.open.take(), self.cutter.finish()) else { return };
-        let completed = self.completed(length, Instant::now());
+        let facts = self.facts();
+        let completed = self.completed(length, Instant::now(), facts);
         self.window.complete(Completed { body: Some(body.build()), ..completed });
     }
 
@@ -173,25 +207,35 @@ impl TsSegmenter {
         self.picture = PictureReader::new(tables);
         let is_played = |kind: StreamKind| kind != StreamKind::Other;
         let streams = tables.pmt.streams.iter().filter(|it| is_played(tables.pmt.kind(it)));
-        self.signature.0 = streams.map(|it| (it.stream_type, it.codec(), it.pid)).take(STREAMS_MAX).collect();
+        let streams: Vec<_> =
+            streams.map(|it| (it.stream_type, it.codec(), it.pid)).take(STREAMS_MAX).collect();
+        if streams != self.signature.0 {
+            self.signature.0 = streams;
+            self.late_set.clear();
+            self.streams.iter_mut().for_each(|it| it.codec = None);
+        }
     }
 
     /// Handles the first packet of a picture.
     fn boundary(&mut self, packet: Packet<'_>, arrived: Instant) {
         let Some(access) = self.access else { return };
         let is_point = access.is_start(packet);
-        if is_point && let Some(set) = codec::parameter_set(packet, access) {
-            self.signature.1 = set;
-        }
-        let time = self.time(packet, arrived);
+        self.read_parameter_set(packet, access, is_point);
+        // A picture without a time, as a second field can be, belongs to the one before.
+        let Some(times) = self.times(packet, arrived) else { return };
         let is_change = self.open.is_some() && self.signature != self.segment_signature;
         let is_full = self.open.as_ref().is_some_and(|it| it.n_bytes() >= self.target_bytes);
-        let decision = self.cutter.picture(time, is_point, is_change, is_full);
+        let decision = self.cutter.picture(times, is_point, is_change, is_full);
+        let is_hole_kept = !matches!(decision, Decision::Cut { is_break: true, .. });
+        let late = take(&mut self.late);
+        if let Some(body) = self.open.as_mut().filter(|_| is_hole_kept) {
+            late.runs.into_iter().for_each(|it| body.push(it));
+        }
+        for stream in &mut self.streams {
+            stream.is_skipped = take(&mut stream.is_late) && !is_hole_kept;
+        }
         let (length, is_break) = match decision {
-            Decision::Continue => {
-                self.n_pictures += 1;
-                return;
-            }
+            Decision::Continue => return,
             Decision::Start => (None, false),
             Decision::Cut { length, is_break } => (Some(length), is_break),
         };
@@ -206,37 +250,64 @@ impl TsSegmenter {
         let pids = pids.into_iter().filter(|it| *it != access.pid()).collect();
         match (self.open.take(), length) {
             (Some(body), Some(length)) => {
-                let completed = self.completed(length, arrived);
+                // A master playlist can be written as soon as the first segment is complete.
+                let completed = self.completed(length, arrived, next.facts.clone());
                 self.closing = Some(Closing { body, pids, n_packets: 0, completed, next });
                 self.close_if_complete();
             }
             _ => self.start_next(next),
         }
-        self.n_pictures = 1;
         self.segment_signature = self.signature.clone();
         self.start_body();
     }
 
-    /// Returns the presentation time, unwrapped; the arrival for a stream without time stamps.
-    fn time(&mut self, packet: Packet<'_>, arrived: Instant) -> u64 {
+    /// Reads the parameter set in the first packet of a picture, or begins to search the next ones for it.
+    fn read_parameter_set(&mut self, packet: Packet<'_>, access: RandomAccess, is_point: bool) {
+        self.head.clear();
+        let payload = if packet.is_scrambled() { return } else { packet.payload() };
+        if is_point && let Some(set) = codec::parameter_set(payload, access) {
+            self.signature.1 = set;
+        } else if self.signature.1.is_empty() && self.late_set.is_empty() && codec::is_named_by_set(access) {
+            self.head.extend_from_slice(payload);
+        }
+    }
+
+    /// Searches a later packet of a picture for the parameter set.
+    fn search_parameter_set(&mut self, packet: Packet<'_>) {
+        let Some(access) = self.access.filter(|it| it.pid() == packet.pid()) else { return };
+        self.head.extend_from_slice(packet.payload());
+        self.late_set = codec::parameter_set(&self.head, access).unwrap_or_default();
+        if !self.late_set.is_empty() || self.head.len() >= HEAD_BYTES_MAX {
+            self.head.clear();
+        }
+    }
+
+    /// Returns the times of a picture, unwrapped; those of its arrival in a stream without time stamps.
+    fn times(&mut self, packet: Packet<'_>, arrived: Instant) -> Option<PictureTimes> {
         let stamps = stamps(packet);
         if let Some(stamp) = stamps.pts {
-            return self.clock.unwrap(stamp);
+            self.has_stamps = true;
+            self.newest_picture = Some(stamp);
+            let shown = self.clock.unwrap(stamp);
+            let reorder = stamps.dts.and_then(|it| u64::try_from(distance(it, stamp, STAMP_MODULUS)).ok());
+            let reorder = reorder.filter(|it| *it <= REORDER_MAX).unwrap_or(0);
+            return Some(PictureTimes { shown, decoded: shown.saturating_sub(reorder) });
         }
         let first = *self.first_arrival.get_or_insert(arrived);
         let millis = arrived.saturating_duration_since(first).as_millis() as u64;
-        millis * (STAMP_HZ / 1000)
+        let time = millis * (STAMP_HZ / 1000);
+        (!self.has_stamps).then_some(PictureTimes { shown: time, decoded: time })
     }
 
-    fn completed(&self, length: u64, arrived: Instant) -> Completed {
-        let has_rate = self.picture.is_some() && self.n_pictures > 4;
+    fn completed(&mut self, length: u64, arrived: Instant, facts: StreamFacts) -> Completed {
         Completed {
             length,
             body: None,
             arrived,
             target_duration: self.cutter.target_duration().unwrap_or(1),
             part_target: self.window.settings().part_target,
-            frame_rate: has_rate.then(|| self.n_pictures as f64 * STAMP_HZ as f64 / length as f64),
+            frame_rate: self.cutter.take_rate().filter(|_| self.picture.is_some()),
+            facts: Some(facts),
         }
     }
 
@@ -249,7 +320,7 @@ impl TsSegmenter {
             self.counters[0] = self.counters[0].wrapping_add(pat.len() as u8) & 0x0F;
             self.counters[1] = self.counters[1].wrapping_add(pmt.len() as u8) & 0x0F;
             pat.iter().chain(&pmt).for_each(|it| body.push(Bytes::copy_from_slice(it)));
-            let known = std::mem::take(&mut self.streams);
+            let known = take(&mut self.streams);
             let n_missing = |pid: u16| known.iter().find(|it| it.pid == pid).map_or(0, |it| it.n_missing);
             let audio = |pid: u16| {
                 let stream = tables.pmt.streams.iter().find(|it| it.pid == pid);
@@ -257,8 +328,17 @@ impl TsSegmenter {
                     .filter(|it| tables.pmt.kind(it) == StreamKind::Audio)
                     .and_then(AudioFormat::from_stream)
             };
-            let open =
-                |pid: u16| OpenStream { pid, audio: audio(pid), codec: None, n_missing: n_missing(pid) };
+            // The codec stays known, if no frame begins a PES packet in this segment.
+            let name = |pid: u16| known.iter().find(|it| it.pid == pid).and_then(|it| it.codec.clone());
+            let is_skipped = |pid: u16| known.iter().any(|it| it.pid == pid && it.is_skipped);
+            let open = |pid: u16| OpenStream {
+                pid,
+                audio: audio(pid),
+                codec: name(pid),
+                n_missing: n_missing(pid),
+                is_late: false,
+                is_skipped: is_skipped(pid),
+            };
             self.streams = tables.pids().take(STREAMS_MAX).map(open).collect();
         }
         self.open = Some(body);
@@ -270,12 +350,25 @@ impl TsSegmenter {
         if let Some(picture) = &mut self.picture {
             picture.packet(packet);
         }
+        if !self.head.is_empty() && !packet.pusi() {
+            self.search_parameter_set(packet);
+        }
         let Some(stream) = self.streams.iter_mut().find(|it| it.pid == pid) else { return Place::Nowhere };
         if !packet.is_valid() {
             return Place::Nowhere;
         }
         let was_open = stream.n_missing > 0;
         if packet.pusi() {
+            // The cutter says what a hole is: slides can be seconds apart.
+            if let Some(newest) =
+                self.newest_picture.filter(|_| self.picture.is_some() && !self.late.is_active)
+                && let Some(stamp) = stamps(packet).pts
+                && let Ok(ahead) = u64::try_from(distance(newest, stamp, STAMP_MODULUS))
+            {
+                self.late.is_active = self.cutter.is_hole(ahead);
+            }
+            let is_picture = self.access.is_some_and(|it| it.pid() == pid);
+            (stream.is_late, stream.is_skipped) = (self.late.is_active && !is_picture, false);
             if let Some(format) = stream.audio
                 && let Some(codec) = codec::audio_name(packet, format)
             {
@@ -287,6 +380,7 @@ impl TsSegmenter {
             stream.n_missing = stream.n_missing.saturating_sub(packet.payload().len());
         }
         let is_done = stream.n_missing == 0;
+        let (is_late, is_skipped) = (stream.is_late, stream.is_skipped);
         if let Some(closing) = &mut self.closing {
             closing.n_packets += 1;
             if let Some(index) = closing.pids.iter().position(|it| *it == pid) {
@@ -298,7 +392,11 @@ impl TsSegmenter {
                 }
             }
         }
-        if self.open.is_some() { Place::Open } else { Place::Nowhere }
+        match self.open {
+            Some(_) if is_late => Place::Late,
+            Some(_) if !is_skipped => Place::Open,
+            _ => Place::Nowhere,
+        }
     }
 
     fn end_run(&mut self, bytes: &Bytes, (from, place): (usize, Place), to: usize) {
@@ -306,6 +404,13 @@ impl TsSegmenter {
             return;
         }
         let body = match place {
+            Place::Late => {
+                self.late.n_bytes += to - from;
+                if self.late.n_bytes <= self.target_bytes {
+                    self.late.runs.push(bytes.slice(from..to));
+                }
+                None
+            }
             Place::Nowhere => None,
             Place::Open => self.open.as_mut(),
             Place::Closing => self.closing.as_mut().map(|it| &mut it.body),
@@ -328,7 +433,8 @@ impl TsSegmenter {
 
     fn facts(&mut self) -> StreamFacts {
         let Some(tables) = self.reader.tables() else { return StreamFacts::default() };
-        let tracks = tracks(tables, &self.signature.1, &self.streams);
+        let set = if self.signature.1.is_empty() { &self.late_set } else { &self.signature.1 };
+        let tracks = tracks(tables, set, &self.streams);
         StreamFacts {
             tracks,
             left_out: Vec::new(),

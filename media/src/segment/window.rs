@@ -324,10 +324,10 @@ impl SegmentWindow {
             Some(next) if !is_discontinuity => toward(next, date),
             _ => date,
         };
-        if state.tracks != facts.tracks || state.left_out != facts.left_out {
-            (state.tracks, state.left_out) = (facts.tracks.clone(), facts.left_out.clone());
+        if is_discontinuity {
+            state.picture = None;
         }
-        state.picture = facts.picture.or(state.picture.filter(|_| !is_discontinuity));
+        state.learn(facts);
         let head = SegmentHead {
             number: state.next,
             is_discontinuity,
@@ -370,7 +370,10 @@ impl SegmentWindow {
             let body = completed.body.unwrap_or_else(pieces);
             state.newest_media = Some(date);
             state.next_date = Some(head.date + ticks_to_duration(completed.length));
-            state.frame_rate = completed.frame_rate.or(state.frame_rate);
+            if let Some(facts) = &completed.facts {
+                state.learn(facts);
+            }
+            state.frame_rate = completed.frame_rate.or(state.frame_rate).filter(|_| state.has_video());
             state.target_duration.get_or_insert(completed.target_duration);
             if self.has_parts() {
                 state.part_target.get_or_insert(completed.part_target);
@@ -457,9 +460,28 @@ pub(super) struct Completed {
     pub(super) target_duration: u64,
     pub(super) part_target: Duration,
     pub(super) frame_rate: Option<f64>,
+    /// The facts that are known at the end, if they can differ from those at the start.
+    pub(super) facts: Option<StreamFacts>,
 }
 
 impl WindowState {
+    /// Takes facts about the stream. A codec whose name is not known at the moment keeps its name.
+    fn learn(&mut self, facts: &StreamFacts) {
+        if self.tracks != facts.tracks || self.left_out != facts.left_out {
+            let mut tracks = facts.tracks.clone();
+            for track in tracks.iter_mut().filter(|it| it.codec.is_none()) {
+                let known = self.tracks.iter().find(|it| (it.pid, it.name) == (track.pid, track.name));
+                track.codec = known.and_then(|it| it.codec.clone());
+            }
+            (self.tracks, self.left_out) = (tracks, facts.left_out.clone());
+        }
+        self.picture = facts.picture.or(self.picture).filter(|_| self.has_video());
+    }
+
+    fn has_video(&self) -> bool {
+        self.tracks.iter().any(|it| it.is_video)
+    }
+
     /// Returns a complete segment.
     pub(super) fn segment(&self, sequence: u64) -> Option<&Segment> {
         let oldest = self.segments.front()?.head.number;

@@ -8,11 +8,13 @@ mod cookies;
 mod file;
 mod hls;
 mod http;
+mod known;
 mod node;
 mod open;
 pub(crate) mod payload;
 mod probe;
 mod process;
+mod refusal;
 mod remote_file;
 mod request;
 mod settings;
@@ -37,8 +39,10 @@ use self::process::ProcessSource;
 use self::udp::UdpSource;
 use crate::error::{Cause, UpstreamError};
 use crate::meter::InputCounts;
+use crate::ts::table_reader::TableHints;
 
 pub(crate) use self::hls::SegmentStart;
+pub use self::known::KnownSource;
 pub(crate) use self::node::NodeChunk;
 pub use self::node::NodeRequest;
 pub use self::open::{attach_node, check_udp_address, open, open_fed, open_node, open_with_output};
@@ -48,7 +52,9 @@ pub use self::process::{
 };
 pub use self::remote_file::{FILE_PIECE_BYTES_MAX, FilePart, RemoteFile};
 pub(crate) use self::request::base64;
-pub use self::request::{AddressPolicy, OpenRequest, PlaylistAddress, PlaylistFormat, PlaylistReader};
+pub use self::request::{
+    AddressPolicy, OpenRequest, OtherAddresses, PlaylistAddress, PlaylistFormat, PlaylistReader,
+};
 pub use self::settings::{SourceSettings, UdpSettings};
 pub use self::upstream::Upstream;
 
@@ -59,15 +65,20 @@ pub struct SourceInfo {
     pub place: String,
     /// Number of redirects that were followed.
     pub n_redirects: usize,
-    /// The format of the playlist of segments that the address led to, and that a program reads.
-    pub playlist: Option<PlaylistFormat>,
+    /// The findings of the opening, for the next one.
+    pub known: KnownSource,
     /// Time from the first connection attempt to the first payload packet.
     pub opened_in: Duration,
 }
 
 impl SourceInfo {
     fn new(place: impl Into<String>, started: Instant) -> Self {
-        Self { place: place.into(), n_redirects: 0, playlist: None, opened_in: started.elapsed() }
+        Self {
+            place: place.into(),
+            n_redirects: 0,
+            known: KnownSource::default(),
+            opened_in: started.elapsed(),
+        }
     }
 }
 
@@ -76,6 +87,8 @@ impl SourceInfo {
 /// Dropping it closes it in the background and returns the permit afterwards.
 pub struct Source {
     info: SourceInfo,
+    /// Facts about its tables, for their reader.
+    hints: TableHints,
     /// Bytes up to and including the first payload packet.
     read_ahead: VecDeque<Bytes>,
     supply: Supply,
@@ -225,6 +238,11 @@ impl Source {
     #[cfg(test)]
     pub(crate) fn into_program(self) -> Self {
         Self { supply: Supply::Program, ..self }
+    }
+
+    /// Returns what is known of the tables of the source.
+    pub(crate) fn hints(&self) -> &TableHints {
+        &self.hints
     }
 
     /// Returns facts about the source.

@@ -17,14 +17,17 @@ use super::http::{HttpUpstream, is_headless};
 use super::node::{NodeRequest, NodeSource};
 use super::probe::{BodyPart, InnerHead, Probe, Probed};
 use super::process::ProcessSource;
+use super::refusal::refusal_cause;
 use super::request::{self, OpenRequest, PlaylistAddress, PlaylistFormat};
+use super::settings::SourceSettings;
 use super::target::{HttpTarget, location, program_address};
 use super::udp::{self, UdpSource, UdpTarget};
 use super::upstream::Upstream;
-use super::{ProgramOutput, Source, SourceInfo, SourceKind, Supply};
+use super::{KnownSource, ProgramOutput, Source, SourceInfo, SourceKind, Supply};
 use crate::dial::BoxedSocket;
 use crate::error::{Cause, UpstreamError};
 use crate::permit::Permit;
+use crate::ts::table_reader::TableHints;
 
 /// Maximum number of bytes kept from before the first payload packet. A flood of other packets must not fill
 /// the memory; the tables are repeated anyway.
@@ -83,6 +86,7 @@ pub async fn attach_node(
     let node = attached.unwrap_or_else(|_| Err(Cause::FirstPacketTimeout.into()))?;
     Ok(Source {
         info: SourceInfo::new(&request.place, started),
+        hints: TableHints::default(),
         read_ahead: VecDeque::new(),
         supply: Supply::Live,
         kind: SourceKind::Node(Box::new(node)),
@@ -111,14 +115,31 @@ pub async fn open_fed(
 /// # Errors
 /// Same as [`open`].
 pub async fn open_with_output(
-    request: OpenRequest,
+    mut request: OpenRequest,
+    permit: Box<dyn Permit>,
+    upstream: Upstream,
+    output: &mut ProgramOutput,
+) -> Result<Source, UpstreamError> {
+    let opened = open_address(&mut request, permit, upstream, output).await;
+    if let Some(others) = &request.other_addresses {
+        match &opened {
+            Ok(_) => others.opened(&request.url),
+            Err(_) => others.failed(),
+        }
+    }
+    opened
+}
+
+/// Opens the address of a request, or another address of the stream, which is in the request then.
+async fn open_address(
+    request: &mut OpenRequest,
     permit: Box<dyn Permit>,
     upstream: Upstream,
     output: &mut ProgramOutput,
 ) -> Result<Source, UpstreamError> {
     let started = Instant::now();
     if let Some(command) = &request.command {
-        check_for_program(&request, &upstream).await?;
+        check_for_program(request, &upstream).await?;
         let program = ProgramCommand { command, url: &request.url, input: None };
         return open_program(program, permit, upstream, output, started).await;
     }
@@ -129,6 +150,7 @@ pub async fn open_with_output(
         // A file is read at the rate of its programme anyway.
         return Ok(Source {
             info,
+            hints: request.table_hints(),
             read_ahead,
             supply: Supply::Live,
             kind: SourceKind::File(Box::new(file)),
@@ -136,25 +158,46 @@ pub async fn open_with_output(
         });
     }
     if let Some(target) = udp::parse(&request.url) {
-        return open_udp(target?, &request, permit, &upstream, started).await;
+        return open_udp(target?, request, permit, &upstream, started).await;
     }
     let upstream = upstream.through(request.proxy.as_ref());
     // Outside the timed future, so that a timeout hands socket and permit to the closer.
     let mut http = HttpUpstream::new(permit, upstream.closer.clone());
-    let deadline = started + upstream.settings.first_packet_timeout;
-    let mut is_scrambled = false;
-    let opening = open_http(&request, &mut http, &upstream, &mut is_scrambled);
-    let opened = timeout_at(deadline, opening).await;
-    let opened = opened.unwrap_or_else(|_| Err(cause_of_timeout(is_scrambled).into()))?;
+    let (mut refusal, mut others) = (None, VecDeque::new());
+    let opened = loop {
+        let mut is_elsewhere = false;
+        // Each address has its time for itself.
+        let time = OpeningTime::new(Instant::now(), &upstream.settings);
+        let opening = open_http(request, &mut http, &upstream, &time, &mut is_elsewhere);
+        let opened = timeout_at(time.longest, opening).await;
+        match opened.unwrap_or_else(|_| Err(Cause::FirstPacketTimeout.into())) {
+            Ok(opened) => break opened,
+            Err(error) if is_address_refused(&error, is_elsewhere) => {
+                if refusal.is_none() {
+                    others = request.other_addresses.iter().flat_map(|it| it.after_refusal()).collect();
+                }
+                // The refusal of the address in use says more than those of the others.
+                let error = refusal.get_or_insert(error);
+                let Some(url) = others.pop_front() else { return Err(error.clone()) };
+                debug!(%error, "the server does not serve this address, asking for another one of the stream");
+                // The provider must never see two connections.
+                http.hang_up().await;
+                request.url = url;
+            }
+            Err(error) => return Err(refusal.unwrap_or(error)),
+        }
+    };
     let place = opened.target.address.to_string();
     let n_redirects = opened.n_redirects;
     match opened.body {
-        OpenedBody::Stream(read_ahead) => {
+        OpenedBody::Stream(read_ahead, hints) => {
             http.delivers();
             debug!(%place, n_redirects, "upstream opened");
-            let info = SourceInfo { n_redirects, ..SourceInfo::new(place, started) };
+            let known = KnownSource::from_hints(&hints);
+            let info = SourceInfo { n_redirects, known, ..SourceInfo::new(place, started) };
             Ok(Source {
                 info,
+                hints,
                 read_ahead,
                 supply: opened.supply,
                 kind: SourceKind::Http(http),
@@ -168,13 +211,16 @@ pub async fn open_with_output(
             let mut what = format.description().to_owned();
             let prefers_program = request.prefers_program && request.playlist_reader.is_some();
             if format == PlaylistFormat::Hls && !prefers_program {
-                let mut hls = Box::new(HlsSource::new(http, &upstream, &request, response));
-                match first_payload_of(&mut hls, started + upstream.settings.program_start_timeout).await {
-                    Ok(()) => {
-                        let info = SourceInfo { n_redirects, ..SourceInfo::new(place, started) };
+                let mut hls = Box::new(HlsSource::new(http, &upstream, request, response));
+                let deadline = started + upstream.settings.program_start_timeout;
+                match first_payload_of(&mut hls, request.table_hints(), deadline).await {
+                    Ok(hints) => {
+                        let known = KnownSource::from_hints(&hints);
+                        let info = SourceInfo { n_redirects, known, ..SourceInfo::new(place, started) };
                         let kind = SourceKind::Hls(hls);
                         return Ok(Source {
                             info,
+                            hints,
                             // The source of the playlist keeps it.
                             read_ahead: VecDeque::new(),
                             supply: Supply::Segments,
@@ -196,12 +242,13 @@ pub async fn open_with_output(
                 Some(_) => Cause::Unsupported(format!("{what} through this proxy")),
                 None => Cause::NeedsProgram(what),
             };
-            let command = request.playlist_reader.ok_or_else(needs_program)?(&found);
+            let command = request.playlist_reader.as_ref().ok_or_else(needs_program)?(&found);
             // The provider must never see the program's connection beside this one.
             let permit = http.into_permit().await.ok_or(Cause::Panicked)?;
             let program = ProgramCommand { command: &command, url: &found.url, input: None };
             let mut source = open_program(program, permit, upstream, output, started).await?;
-            (source.info.n_redirects, source.info.playlist) = (n_redirects, Some(format));
+            source.info.n_redirects = n_redirects;
+            source.info.known.playlist = Some(format);
             Ok(source)
         }
     }
@@ -227,22 +274,23 @@ async fn open_udp(
     let policy = request.policy.as_deref();
     let opening = UdpSource::open(target, policy, permit, &**dial, closer, settings);
     let mut udp = Box::new(opening.await?);
-    let mut probe = Probe::new(None);
-    let first_payload = async {
-        let mut read_ahead = ReadAhead::default();
-        loop {
-            let bytes = udp.read().await?;
-            if read_ahead.first_payload(&mut probe, bytes)? {
-                return Ok::<_, UpstreamError>(read_ahead.pieces);
-            }
+    let time = OpeningTime::new(started, settings);
+    let mut probe = Probe::new(None, request.table_hints());
+    let mut read_ahead = ReadAhead::default();
+    loop {
+        let read = timeout_at(time.until(&probe), udp.read()).await;
+        let bytes = read.unwrap_or_else(|_| Err(probe.cause_of_timeout().into()))?;
+        if read_ahead.first_payload(&mut probe, bytes)? {
+            break;
         }
-    };
-    let read_ahead = timeout_at(started + settings.first_packet_timeout, first_payload).await;
-    let read_ahead = read_ahead.unwrap_or_else(|_| Err(cause_of_timeout(probe.is_scrambled()).into()))?;
+    }
     udp.delivers();
-    let info = SourceInfo::new(udp.place(), started);
+    let hints = probe.hints();
+    let known = KnownSource::from_hints(&hints);
+    let info = SourceInfo { known, ..SourceInfo::new(udp.place(), started) };
+    let read_ahead = read_ahead.pieces;
     debug!(place = %info.place, "receiving datagrams");
-    Ok(Source { info, read_ahead, supply: Supply::Live, kind: SourceKind::Udp(udp), is_whole: false })
+    Ok(Source { info, hints, read_ahead, supply: Supply::Live, kind: SourceKind::Udp(udp), is_whole: false })
 }
 
 /// Checks the address that a program will connect to by itself. All addresses of its host have to be allowed, because the
@@ -282,7 +330,8 @@ async fn open_program(
     let Upstream { closer, launcher, settings, .. } = upstream;
     let mut program = Box::new(ProcessSource::start(command, url, input, permit, closer, launcher).await?);
     let deadline = started + settings.program_start_timeout;
-    let mut probe = Probe::new(None);
+    // A program has chosen the programme, and gives it another number.
+    let mut probe = Probe::new(None, TableHints::default());
     let first_payload = async {
         let mut read_ahead = ReadAhead::default();
         loop {
@@ -294,7 +343,7 @@ async fn open_program(
     };
     let opened = timeout_at(deadline, first_payload).await;
     let read_ahead = opened
-        .unwrap_or_else(|_| Err(cause_of_timeout(probe.is_scrambled()).into()))
+        .unwrap_or_else(|_| Err(probe.cause_of_timeout().into()))
         .inspect_err(|_| *output = ProgramOutput::from_program(&program))?;
     program.delivers();
     let name = command.first().map_or("", |it| it.rsplit('/').next().unwrap_or(it));
@@ -302,6 +351,7 @@ async fn open_program(
     debug!(place = %info.place, "program started");
     Ok(Source {
         info,
+        hints: probe.hints(),
         read_ahead,
         supply: Supply::Program,
         kind: SourceKind::Process(program),
@@ -309,26 +359,56 @@ async fn open_program(
     })
 }
 
-/// Reads an HLS source ahead until its first payload packet.
-async fn first_payload_of(hls: &mut HlsSource, deadline: Instant) -> Result<(), UpstreamError> {
-    let mut probe = Probe::new(None);
+/// Reads an HLS source ahead until its first payload packet. Returns what is known of its tables then.
+async fn first_payload_of(
+    hls: &mut HlsSource,
+    hints: TableHints,
+    deadline: Instant,
+) -> Result<TableHints, UpstreamError> {
+    let mut probe = Probe::new(None, hints);
     let reading = async {
         loop {
             match probe.push(&hls.read_ahead(READ_AHEAD_BYTES_MAX).await?)? {
                 Probed::More => {}
-                Probed::Payload => return Ok::<_, UpstreamError>(()),
+                Probed::Payload => return Ok::<_, UpstreamError>(probe.hints()),
                 Probed::Playlist(format) => return Err(Cause::NotTs(format.description().to_owned()).into()),
             }
         }
     };
     let opened = timeout_at(deadline, reading).await;
-    let late = || cause_of_timeout(probe.is_scrambled()).into();
+    let late = || probe.cause_of_timeout().into();
     opened.unwrap_or_else(|_| Err(hls.last_error().unwrap_or_else(late)))
 }
 
-/// Returns the cause if the first payload packet did not arrive in time.
-fn cause_of_timeout(is_scrambled: bool) -> Cause {
-    if is_scrambled { Cause::Scrambled } else { Cause::FirstPacketTimeout }
+/// Returns whether the server that a request names does not serve this address, so that it may serve another one of the same
+/// stream. A refused login and a full account say nothing about the address, and neither does the status of a server
+/// that this one redirected to (`is_elsewhere`).
+fn is_address_refused(error: &UpstreamError, is_elsewhere: bool) -> bool {
+    match error.cause() {
+        Cause::Status(404..=406) => !is_elsewhere,
+        Cause::NotTs(what) => matches!(what.as_str(), "text/html" | "text/xml" | "application/xhtml+xml"),
+        _ => false,
+    }
+}
+
+/// How long an opening may take. The limit grows with what the answer turns out to be.
+struct OpeningTime {
+    /// For connections, heads, and bytes that show nothing yet.
+    usual: Instant,
+    /// For a stream whose tables are late.
+    longest: Instant,
+}
+
+impl OpeningTime {
+    fn new(started: Instant, settings: &SourceSettings) -> Self {
+        let longest = settings.program_start_timeout.max(settings.first_packet_timeout);
+        Self { usual: started + settings.first_packet_timeout, longest: started + longest }
+    }
+
+    /// Returns the end of the time for a body of which this is known.
+    fn until(&self, probe: &Probe) -> Instant {
+        if probe.lacks_tables() { self.longest } else { self.usual }
+    }
 }
 
 /// The last bytes read before the first payload packet.
@@ -368,8 +448,8 @@ struct OpenedHttp {
 }
 
 enum OpenedBody {
-    /// A transport stream: its bytes up to and including the first payload packet.
-    Stream(VecDeque<Bytes>),
+    /// A transport stream: its bytes up to and including the first payload packet, and what is known of its tables.
+    Stream(VecDeque<Bytes>, TableHints),
     Playlist(Box<FoundPlaylist>),
 }
 
@@ -380,11 +460,14 @@ struct FoundPlaylist {
     response: PlaylistResponse,
 }
 
+/// Opens an address over HTTP. `is_elsewhere` records whether another host was asked after a redirect, also if the opening
+/// fails or is dropped.
 async fn open_http(
     request: &OpenRequest,
     http: &mut HttpUpstream,
     upstream: &Upstream,
-    is_scrambled: &mut bool,
+    time: &OpeningTime,
+    is_elsewhere: &mut bool,
 ) -> Result<OpenedHttp, UpstreamError> {
     let first = HttpTarget::parse(&request.url)?;
     let mut target = first.clone();
@@ -399,9 +482,14 @@ async fn open_http(
         let check = |to| request.policy.as_ref().map_or(Ok(()), |it| it.check(to, redirected_by));
         let is_redirected = visited.len() > 1;
         let dial = &*upstream.dial;
-        let dialled = http.dial(dial, &target.address, &check, upstream.settings.connect_timeout).await;
-        let peer = dialled.map_err(|it| it.behind_redirect(is_redirected))?;
-        let response = http.send(outgoing).await.map_err(|it| it.behind_redirect(is_redirected))?;
+        let requesting = async {
+            let connect_timeout = upstream.settings.connect_timeout;
+            let peer = http.dial(dial, &target.address, &check, connect_timeout).await?;
+            Ok((peer, http.send(outgoing).await?))
+        };
+        let requested = timeout_at(time.usual, requesting).await;
+        let requested = requested.unwrap_or_else(|_| Err(UpstreamError::new(Cause::FirstPacketTimeout)));
+        let (peer, response) = requested.map_err(|it| it.behind_redirect(is_redirected))?;
         let status = response.status();
         cookies.store(&target, response.headers());
         if let Some(location) = location(status, response.headers()) {
@@ -417,20 +505,22 @@ async fn open_http(
             http.hang_up().await;
             redirected_by = peer;
             target = next.0.clone();
+            *is_elsewhere = !target.address.host.eq_ignore_ascii_case(&first.address.host);
             visited.push(next);
             continue;
         }
         match status {
             StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT => return Err(Cause::Empty.into()),
             _ if !status.is_success() => {
-                let error = UpstreamError::new(Cause::Status(status.as_u16()));
+                let error = UpstreamError::new(refusal_cause(http, &response).await);
                 return Err(error.behind_redirect(is_redirected));
             }
             _ => {}
         }
         let content_type = response.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
-        let body = match first_bytes(http, content_type, is_headless(&response), is_scrambled).await? {
-            FirstBytes::Payload(read_ahead) => OpenedBody::Stream(read_ahead),
+        let probe = Probe::new(content_type, request.table_hints());
+        let body = match first_bytes(http, probe, is_headless(&response), time).await? {
+            FirstBytes::Payload(read_ahead, hints) => OpenedBody::Stream(read_ahead, hints),
             FirstBytes::Playlist(format, early) => {
                 let (url, described) = (target.expose(), cookies.described(&target));
                 let address = PlaylistAddress { format, url, cookies: described, is_trusted };
@@ -447,8 +537,8 @@ async fn open_http(
 
 /// The beginning of a body.
 enum FirstBytes {
-    /// Everything up to and including the first payload packet.
-    Payload(VecDeque<Bytes>),
+    /// Everything up to and including the first payload packet, and what is known of the tables.
+    Payload(VecDeque<Bytes>, TableHints),
     /// A playlist, with everything that was read of it.
     Playlist(PlaylistFormat, VecDeque<Bytes>),
 }
@@ -462,18 +552,18 @@ fn supply_of(headers: &HeaderMap) -> Supply {
     }
 }
 
-/// Reads until a payload packet has arrived, or until the body is recognised as a playlist. Until then `is_scrambled`
-/// records whether the programme is scrambled.
+/// Reads until a payload packet has arrived, or until the body is recognised as a playlist.
 async fn first_bytes(
     http: &mut HttpUpstream,
-    content_type: Option<&str>,
+    mut probe: Probe,
     is_headless: bool,
-    is_scrambled: &mut bool,
+    time: &OpeningTime,
 ) -> Result<FirstBytes, UpstreamError> {
     let mut inner = InnerHead::new(!is_headless);
-    let mut probe = Probe::new(content_type);
     let mut read_ahead = ReadAhead::default();
-    while let Some(bytes) = http.read().await? {
+    loop {
+        let read = timeout_at(time.until(&probe), http.read()).await;
+        let Some(bytes) = read.unwrap_or_else(|_| Err(probe.cause_of_timeout().into()))? else { break };
         let bytes = match inner.push(bytes) {
             BodyPart::More => continue,
             BodyPart::Status(status) => return Err(Cause::Status(status).into()),
@@ -481,11 +571,10 @@ async fn first_bytes(
             BodyPart::Body(bytes) => bytes,
         };
         let probed = probe.push(&bytes)?;
-        *is_scrambled = probe.is_scrambled();
         read_ahead.push(bytes);
         match probed {
             Probed::More => {}
-            Probed::Payload => return Ok(FirstBytes::Payload(read_ahead.pieces)),
+            Probed::Payload => return Ok(FirstBytes::Payload(read_ahead.pieces, probe.hints())),
             Probed::Playlist(format) => return Ok(FirstBytes::Playlist(format, read_ahead.pieces)),
         }
     }

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use crate::error::Cause;
 use crate::ts::align::Aligner;
 use crate::ts::packet::{Packet, packets};
-use crate::ts::table_reader::TableReader;
+use crate::ts::pes::is_pes_start;
+use crate::ts::table_reader::{TableHints, TableReader};
 use crate::ts::tables::Tables;
 
 /// Payload packets of other streams after which an opener does not wait any longer for the announced video. Scrambled
@@ -58,13 +59,17 @@ impl PayloadFilter {
 }
 
 /// Reads the tables of one source and recognises by them the packets that carry the programme.
-#[derive(Default)]
 pub(crate) struct PayloadDetector {
     tables: TableReader,
     filter: PayloadFilter,
 }
 
 impl PayloadDetector {
+    /// Creates a detector for a source of whose tables this is known.
+    pub(crate) fn from_hints(hints: &TableHints) -> Self {
+        Self { tables: TableReader::from_hints(hints), filter: PayloadFilter::default() }
+    }
+
     /// Reads one packet and returns whether it carries a readable part of the programme.
     pub(crate) fn packet(&mut self, packet: Packet<'_>) -> bool {
         self.tables.packet(packet);
@@ -88,16 +93,30 @@ impl PayloadDetector {
 }
 
 /// Detects payload in raw bytes, for an opener that does not pass packets on.
-#[derive(Default)]
 pub(super) struct BytePayloadDetector {
     aligner: Aligner,
     detector: PayloadDetector,
+    hints: TableHints,
     /// Payload packets before the first one of the video.
     n_others: u32,
     has_synced: bool,
+    /// Whether video or audio arrived before the tables.
+    has_early_pes: bool,
 }
 
 impl BytePayloadDetector {
+    /// Creates a detector for a source of whose tables this is known.
+    pub(super) fn from_hints(hints: TableHints) -> Self {
+        Self {
+            aligner: Aligner::default(),
+            detector: PayloadDetector::from_hints(&hints),
+            hints,
+            n_others: 0,
+            has_synced: false,
+            has_early_pes: false,
+        }
+    }
+
     /// Reads the next bytes and returns whether they contain a payload packet of the video, or of another stream if the
     /// programme has no video or sends none.
     pub(super) fn push(&mut self, bytes: Bytes) -> bool {
@@ -107,6 +126,10 @@ impl BytePayloadDetector {
             self.has_synced = true;
             for packet in packets(&run).map(Packet::new) {
                 if !self.detector.packet(packet) {
+                    self.has_early_pes |= self.detector.tables().is_none()
+                        && !packet.is_scrambled()
+                        && is_pes_start(packet)
+                        && is_pes_of_programme(packet.payload());
                     continue;
                 }
                 let video = self.detector.tables().and_then(Tables::video);
@@ -127,4 +150,41 @@ impl BytePayloadDetector {
     pub(super) fn is_scrambled(&self) -> bool {
         self.detector.cause_of_silence() == Cause::Scrambled
     }
+
+    /// Returns whether only the tables are missing: video or audio arrives.
+    pub(super) fn lacks_tables(&self) -> bool {
+        self.has_early_pes && self.detector.tables().is_none()
+    }
+
+    /// Returns what is known of the tables for the next reader of this source.
+    pub(super) fn hints(&self) -> TableHints {
+        TableHints { program: self.hints.program, wrong_checksums: self.detector.tables.wrong_checksums() }
+    }
+
+    /// Returns why there are no tables.
+    pub(super) fn cause_of_missing_tables(&self) -> Cause {
+        let reader = &self.detector.tables;
+        let programs = reader.pat().map_or(&[][..], |it| &it.programs);
+        let numbers: Vec<String> =
+            programs.iter().filter(|it| it.0 != 0).map(|it| it.0.to_string()).collect();
+        let why = match (self.hints.program, numbers.split_last()) {
+            (Some(wanted), Some((last, others))) if !numbers.contains(&wanted.to_string()) => {
+                let listed = match others {
+                    [] => last.clone(),
+                    _ => format!("{} and {last}", others.join(", ")),
+                };
+                format!("programme {wanted} is not in the stream; it has {listed}")
+            }
+            _ if reader.had_wrong_checksum() => "the tables of the stream are damaged".to_owned(),
+            (_, None) => "the stream announces no programme".to_owned(),
+            (Some(wanted), _) => format!("the stream announces programme {wanted} but does not describe it"),
+            (None, Some(_)) => "the stream announces programmes but describes none".to_owned(),
+        };
+        Cause::NoTables(why)
+    }
+}
+
+/// Returns whether the PES packet that starts here is video, audio or private data, such as AC-3.
+fn is_pes_of_programme(payload: &[u8]) -> bool {
+    matches!(payload.get(3), Some(0xBD | 0xC0..=0xEF | 0xFD))
 }

@@ -5,6 +5,7 @@ use bytes::{Bytes, BytesMut};
 use crate::error::Cause;
 use crate::source::payload::BytePayloadDetector;
 use crate::source::request::PlaylistFormat;
+use crate::ts::table_reader::TableHints;
 
 /// Maximum number of bytes without a packet boundary before the body is rejected.
 const UNSYNCED_BYTES_MAX: usize = 64 << 10;
@@ -36,12 +37,18 @@ pub(super) struct Probe {
 }
 
 impl Probe {
-    /// Creates a probe. `content_type` is the type that the provider declared, if any.
-    pub(super) fn new(content_type: Option<&str>) -> Self {
+    /// Creates a probe. `content_type` is the type that the provider declared, if any; `hints` is what is known of the
+    /// tables.
+    pub(super) fn new(content_type: Option<&str>, hints: TableHints) -> Self {
         let content_type = content_type
             .map(|it| it.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
             .filter(|it| !it.is_empty());
-        Self { detector: BytePayloadDetector::default(), head: BytesMut::new(), n_bytes: 0, content_type }
+        Self {
+            detector: BytePayloadDetector::from_hints(hints),
+            head: BytesMut::new(),
+            n_bytes: 0,
+            content_type,
+        }
     }
 
     /// Reads the next piece. The bytes decide; the declared type counts only if they do not.
@@ -105,6 +112,27 @@ impl Probe {
     /// Returns whether packets of the programme arrived, and the last ones were scrambled.
     pub(super) fn is_scrambled(&self) -> bool {
         self.detector.is_scrambled()
+    }
+
+    /// Returns whether only the tables are missing: video or audio arrives.
+    pub(super) fn lacks_tables(&self) -> bool {
+        self.detector.lacks_tables()
+    }
+
+    /// Returns what is known of the tables for the next reader of this source.
+    pub(super) fn hints(&self) -> TableHints {
+        self.detector.hints()
+    }
+
+    /// Returns the cause if the first payload packet did not arrive in time.
+    pub(super) fn cause_of_timeout(&self) -> Cause {
+        if self.is_scrambled() {
+            Cause::Scrambled
+        } else if self.lacks_tables() {
+            self.detector.cause_of_missing_tables()
+        } else {
+            Cause::FirstPacketTimeout
+        }
     }
 
     fn not_ts(&self) -> Cause {
@@ -243,7 +271,7 @@ mod tests {
     #[test]
     fn a_body_that_is_not_a_transport_stream_is_identified() {
         let check = |content_type: Option<&str>, text: &str, what: Cause| {
-            let mut probe = Probe::new(content_type);
+            let mut probe = Probe::new(content_type, TableHints::default());
             let cause = match probe.push(&Bytes::copy_from_slice(text.as_bytes())) {
                 Err(cause) => cause,
                 Ok(_) => probe.end().expect_err("not a playlist"),
@@ -264,7 +292,7 @@ mod tests {
     #[test]
     fn a_playlist_of_segments_is_recognised_by_its_bytes_or_by_its_type() {
         let check = |content_type: Option<&str>, text: &str, format: Option<PlaylistFormat>| {
-            let mut probe = Probe::new(content_type);
+            let mut probe = Probe::new(content_type, TableHints::default());
             let probed = probe.push(&Bytes::copy_from_slice(text.as_bytes()));
             let found = match probed {
                 Ok(Probed::Playlist(format)) => Some(format),
@@ -299,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_transport_stream_with_the_type_of_a_playlist_is_a_transport_stream() {
-        let mut probe = Probe::new(Some("application/vnd.apple.mpegurl"));
+        let mut probe = Probe::new(Some("application/vnd.apple.mpegurl"), TableHints::default());
         let stream = crate::testing::TsSource::new("x");
         let bytes = stream.bytes(std::time::Duration::ZERO, std::time::Duration::from_secs(1));
         assert_eq!(probe.push(&bytes), Ok(Probed::Payload));

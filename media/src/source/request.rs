@@ -15,7 +15,9 @@ use tracing::debug;
 
 use crate::dial::Proxy;
 use crate::error::Cause;
+use crate::source::known::KnownSource;
 use crate::source::target::HttpTarget;
+use crate::ts::table_reader::TableHints;
 
 /// Default User-Agent.
 const USER_AGENT_DEFAULT: HeaderValue =
@@ -43,6 +45,33 @@ pub struct OpenRequest {
     pub playlist_reader: Option<PlaylistReader>,
     /// Whether that program reads HLS playlists that the gateway could read itself. For films.
     pub prefers_program: bool,
+    /// Other addresses of the same stream, for when the server does not serve this one.
+    pub other_addresses: Option<Arc<dyn OtherAddresses>>,
+    /// The number of the programme to follow in a stream with several; `None` leaves the choice to the tables. A program
+    /// that reads the address does not get it.
+    pub program: Option<u16>,
+    /// The findings of earlier openings of the address.
+    pub known: KnownSource,
+}
+
+impl OpenRequest {
+    /// Returns what is known of the tables before the first packet.
+    pub(crate) fn table_hints(&self) -> TableHints {
+        TableHints { program: self.program, wrong_checksums: self.known.wrong_checksums.clone() }
+    }
+}
+
+/// Other addresses of the stream that a request opens, on the same server and with the same login.
+pub trait OtherAddresses: Send + Sync {
+    /// Returns the addresses to ask after the server did not serve the first one, in this order. Asked at most once for a
+    /// request.
+    fn after_refusal(&self) -> Vec<String>;
+
+    /// Notes that the stream was opened at this address, the first one or another.
+    fn opened(&self, url: &str);
+
+    /// Notes that it was opened at none. Not called if the opening is dropped.
+    fn failed(&self);
 }
 
 /// Decides which addresses a request may lead to.

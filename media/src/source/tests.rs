@@ -155,6 +155,68 @@ async fn a_source_without_its_announced_video_is_opened_a_little_later() {
     setup.is_clean().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn tables_that_come_late_open_a_source_within_the_time_of_programs() {
+    let setup = Setup::new();
+    let seconds = Duration::from_secs_f64;
+    for (late, opens) in [(3.0, true), (8.0, true), (11.0, false)] {
+        let ts = TsSource { tables_after: seconds(late), ..TsSource::new("late") };
+        setup.a.set("/late", Behaviour::Play(Play::new(ts)));
+        let began = Instant::now();
+        let opened = setup.open("http://a/late").await;
+        let elapsed = began.elapsed().as_secs_f64();
+        match opened {
+            Ok(source) => {
+                drop(source);
+                assert!(opens && (late..late + 0.5).contains(&elapsed), "{late}: {elapsed} s");
+            }
+            Err(error) => {
+                assert_eq!(*error.cause(), Cause::NoTables("the stream announces no programme".into()));
+                assert!(!opens && (10.0..10.1).contains(&elapsed), "{late}: {elapsed} s");
+                assert_eq!(
+                    (error.label(), error.can_retry(), error.is_permanent()),
+                    ("no_tables", false, false)
+                );
+            }
+        }
+        setup.is_clean().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_whose_checksums_are_wrong_opens_and_is_known_afterwards() {
+    let setup = Setup::new();
+    let ts = TsSource { has_wrong_checksums: true, ..TsSource::new("wrong") };
+    setup.a.set("/wrong", Behaviour::Play(Play::new(ts)));
+    let began = Instant::now();
+    let source = setup.open("http://a/wrong").await.unwrap();
+    // Ten PATs and ten PMTs, each five times a second.
+    let elapsed = began.elapsed().as_secs_f64();
+    assert!((3.0..4.5).contains(&elapsed), "{elapsed} s");
+    let known = source.info().known.clone();
+    assert_eq!(known.wrong_checksums, [0, 0x1000]);
+    drop(source);
+    setup.is_clean().await;
+    let began = Instant::now();
+    let request = OpenRequest { url: "http://a/wrong".into(), known, ..OpenRequest::default() };
+    drop(setup.open_request(request).await.unwrap());
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    setup.is_clean().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_programme_that_is_not_in_the_stream_is_named_with_those_that_are() {
+    let setup = Setup::new();
+    setup.a.set("/x", Behaviour::Play(Play::new(TsSource { program: 7, ..TsSource::new("x") })));
+    let request =
+        |program| OpenRequest { url: "http://a/x".into(), program: Some(program), ..OpenRequest::default() };
+    drop(setup.open_request(request(7)).await.unwrap());
+    setup.is_clean().await;
+    let error = setup.open_request(request(5)).await.unwrap_err();
+    assert_eq!(error.to_string(), "programme 5 is not in the stream; it has 7");
+    setup.is_clean().await;
+}
+
 // Holds T-fo.2 (media's part: which cause, how soon).
 #[tokio::test(start_paused = true)]
 async fn every_failure_to_open_is_reported_with_its_cause_in_time() {
@@ -168,6 +230,18 @@ async fn every_failure_to_open_is_reported_with_its_cause_in_time() {
         ("404", Behaviour::Status(404), Cause::Status(404), Duration::ZERO),
         ("429", Behaviour::Status(429), Cause::Status(429), Duration::ZERO),
         ("503", Behaviour::Status(503), Cause::Status(503), Duration::ZERO),
+        (
+            "805",
+            Behaviour::Raw("HTTP/1.1 503 S\r\nX-HDHomeRun-Error: 805 All Tuners In Use\r\n\r\n".into()),
+            Cause::Tuner { status: 503, code: 805 },
+            Duration::ZERO,
+        ),
+        (
+            "region",
+            Behaviour::Raw("HTTP/1.1 403 No\r\nContent-Length: 27\r\n\r\nnot allowed in your country".into()),
+            Cause::Region(403),
+            Duration::ZERO,
+        ),
         ("304", Behaviour::Status(304), Cause::Status(304), Duration::ZERO),
         ("204", Behaviour::Raw("HTTP/1.1 204 None\r\n\r\n".into()), Cause::Empty, Duration::ZERO),
         ("html", Behaviour::Html, not_ts("text/html"), Duration::ZERO),
@@ -523,6 +597,165 @@ async fn a_full_provider_refuses_the_account_and_not_the_stream() {
     drop(setup.open("http://a/x").await.unwrap());
 }
 
+/// Other addresses of a stream, and what a request noted about them.
+struct OtherPaths {
+    n_asked: AtomicUsize,
+    opened: Mutex<Vec<String>>,
+    n_failed: AtomicUsize,
+}
+
+impl OtherAddresses for OtherPaths {
+    fn after_refusal(&self) -> Vec<String> {
+        self.n_asked.fetch_add(1, Ordering::Relaxed);
+        ["http://a/live/u/p/7", "http://a/live/u/p/7.m3u8"].map(str::to_owned).into()
+    }
+
+    fn opened(&self, url: &str) {
+        self.opened.lock().push(url.to_owned());
+    }
+
+    fn failed(&self) {
+        self.n_failed.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Returns a request for a stream that has other forms of its address.
+fn request_with_forms() -> (OpenRequest, Arc<OtherPaths>) {
+    let others = Arc::new(OtherPaths {
+        n_asked: AtomicUsize::new(0),
+        opened: Mutex::default(),
+        n_failed: AtomicUsize::new(0),
+    });
+    let request = OpenRequest {
+        url: "http://a/live/u/p/7.ts".into(),
+        other_addresses: Some(others.clone()),
+        ..OpenRequest::default()
+    };
+    (request, others)
+}
+
+fn paths_of(provider: &MemoryProvider) -> Vec<String> {
+    provider.requests().into_iter().map(|it| it.path).collect()
+}
+
+/// Returns a web page of another kind than [`Behaviour::Html`].
+fn page(head: &str, body: &str) -> Behaviour {
+    Behaviour::Raw(format!("HTTP/1.1 200 OK\r\n{head}Connection: close\r\n\r\n{body}").into())
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_forms_of_an_address_are_asked_one_after_the_other_with_one_permit() {
+    let refusals = || {
+        [
+            Behaviour::Status(404),
+            Behaviour::Status(405),
+            Behaviour::Status(406),
+            Behaviour::Html,
+            page("Content-Type: text/html; charset=utf-8\r\n", "not found"),
+            page("", "<!DOCTYPE html><title>Login</title>"),
+            page("Content-Type: video/mp2t\r\n", "<?xml version=\"1.0\"?><html></html>"),
+            // The same server says it at another address.
+            Behaviour::Redirect("/gone".to_owned()),
+            Behaviour::Redirect("http://a/login".to_owned()),
+        ]
+    };
+    for (first, second) in refusals().into_iter().zip(refusals().into_iter().rev()) {
+        let case = format!("{first:?}, {second:?}");
+        let setup = Setup::new();
+        setup.a.set("/login", Behaviour::Html);
+        setup.a.set("/live/u/p/7.ts", first);
+        setup.a.set("/live/u/p/7", second);
+        setup.a.set("/live/u/p/7.m3u8", Behaviour::play("seven"));
+        let (request, others) = request_with_forms();
+        let mut source = setup.open_request(request).await.unwrap_or_else(|it| panic!("{case}: {it}"));
+        let mut paths = paths_of(&setup.a);
+        paths.retain(|it| it.starts_with("/live"));
+        assert_eq!(paths, ["/live/u/p/7.ts", "/live/u/p/7", "/live/u/p/7.m3u8"], "{case}");
+        assert_eq!((setup.a.peak(), setup.permits.n_out(), setup.permits.n_delivered()), (1, 1, 1), "{case}");
+        assert_eq!(others.n_asked.load(Ordering::Relaxed), 1, "{case}");
+        assert_eq!(*others.opened.lock(), ["http://a/live/u/p/7.m3u8"], "{case}");
+        let (bytes, _) = read_bytes(&mut source, 100_000).await;
+        assert_eq!(labels_in(&bytes), ["seven"]);
+        drop(source);
+        setup.is_clean().await;
+    }
+    // The first form that plays is the last one that is asked for.
+    for n_refused in 0..3 {
+        let setup = Setup::new();
+        let all = ["/live/u/p/7.ts", "/live/u/p/7", "/live/u/p/7.m3u8"];
+        all[n_refused..].iter().for_each(|it| setup.a.set(it, Behaviour::play("x")));
+        let (request, others) = request_with_forms();
+        drop(setup.open_request(request).await.unwrap());
+        assert_eq!(paths_of(&setup.a), all[..=n_refused]);
+        assert_eq!(others.n_asked.load(Ordering::Relaxed), n_refused.min(1));
+        assert_eq!(*others.opened.lock(), [format!("http://a{}", all[n_refused])]);
+        setup.is_clean().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_login_and_every_other_failure_never_lead_to_another_form() {
+    let statuses = [400, 401, 402, 403, 407, 408, 410, 423, 429, 451, 454, 456, 458, 466, 500, 502, 503, 509];
+    let statuses = statuses.map(Behaviour::Status);
+    let others = [
+        Behaviour::Empty,
+        Behaviour::Json,
+        Behaviour::Garbage,
+        Behaviour::NoAnswer,
+        Behaviour::Close,
+        Behaviour::Reset,
+        // The server knows the address; the one behind it does not have the stream.
+        Behaviour::Redirect("http://b/live/7".to_owned()),
+    ];
+    for failure in statuses.into_iter().chain(others) {
+        let case = format!("{failure:?}");
+        let setup = Setup::new();
+        setup.a.set("/live/u/p/7", Behaviour::play("x"));
+        setup.a.set("/live/u/p/7.ts", failure.clone());
+        let (request, others) = request_with_forms();
+        let error = setup.open_request(request).await.expect_err(&case);
+        assert_eq!(paths_of(&setup.a), ["/live/u/p/7.ts"], "{case}");
+        assert_eq!(others.n_asked.load(Ordering::Relaxed), 0, "{case}");
+        assert!(others.opened.lock().is_empty(), "{case}");
+        if let Behaviour::Status(status) = failure {
+            assert_eq!(error.cause(), &Cause::Status(status));
+        }
+        setup.is_clean().await;
+        // The same answer to the second form ends the search, and the first refusal is the error.
+        setup.a.set("/live/u/p/7.ts", Behaviour::Status(404));
+        setup.a.set("/live/u/p/7", failure);
+        setup.a.set("/live/u/p/7.m3u8", Behaviour::play("x"));
+        let (request, others) = request_with_forms();
+        let error = setup.open_request(request).await.expect_err(&case);
+        assert_eq!(error.cause(), &Cause::Status(404), "{case}");
+        assert_eq!(paths_of(&setup.a)[1..], ["/live/u/p/7.ts", "/live/u/p/7"], "{case}");
+        assert!(others.opened.lock().is_empty() && others.n_failed.load(Ordering::Relaxed) == 1, "{case}");
+        assert_eq!(setup.a.peak(), 1, "{case}");
+        setup.is_clean().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_opening_of_other_forms_dropped_at_any_point_returns_its_permit_after_its_socket() {
+    for n in 1.. {
+        let setup = Setup::new();
+        setup.a.set("/live/u/p/7.m3u8", Behaviour::play("x"));
+        let (request, others) = request_with_forms();
+        let opened = drop_after(n, setup.open_request(request)).await;
+        let is_done = opened.is_some();
+        assert_eq!(
+            (others.opened.lock().len(), others.n_failed.load(Ordering::Relaxed)),
+            (usize::from(is_done), 0)
+        );
+        drop(opened);
+        setup.is_clean().await;
+        assert!(setup.a.peak() <= 1, "{n}");
+        if is_done {
+            break;
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn errors_and_sources_print_no_address() {
     let setup = Setup::new();
@@ -741,7 +974,10 @@ async fn a_playlist_behind_any_address_is_read_by_a_program_with_the_same_permit
     };
     let mut source = setup.open_request(request).await.unwrap();
     let (info, asked) = (source.info().clone(), asked.lock().clone());
-    assert_eq!((info.place.as_str(), info.n_redirects, info.playlist), ("cat", 2, Some(PlaylistFormat::Hls)));
+    assert_eq!(
+        (info.place.as_str(), info.n_redirects, info.known.playlist),
+        ("cat", 2, Some(PlaylistFormat::Hls))
+    );
     assert_eq!(asked.len(), 1);
     assert_eq!((asked[0].url.as_str(), asked[0].is_trusted), ("http://b/live/2", false));
     assert_eq!(asked[0].cookies, ["token=t; path=/; domain=b"]);

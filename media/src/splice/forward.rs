@@ -5,8 +5,9 @@ use std::time::Duration;
 use crate::splice::gather::{Gathering, HeldPacket, StartPoint};
 use crate::splice::leading::LeadingPictures;
 use crate::splice::output::{Output, PIDS};
-use crate::splice::pace::{JUMP, OutputClock, SECOND, Ticks};
+use crate::splice::pace::{OutputClock, SECOND, Ticks};
 use crate::splice::pids::{PidKind, WantedPid};
+use crate::splice::programme::{EarlyPackets, ProgrammeClock, Relation};
 use crate::splice::settings::SpliceSettings;
 use crate::splice::timeline::{Timeline, wrap};
 use crate::splice::units::{Unit, UnitQueue};
@@ -38,8 +39,12 @@ pub(crate) struct Forwarder {
     pub(crate) reader: TableReader,
     timeline: Timeline,
     access: Option<u16>,
-    /// Decoding time of the newest PES packet of the reference stream, in source time.
-    reference_time: Option<Ticks>,
+    /// The clocks that were sent, for [`Mode::Rewritten`].
+    programme: Box<ProgrammeClock>,
+    /// Packets of the streams that jumped before the programme.
+    early: EarlyPackets,
+    /// Whether the PCR agrees with the time stamps.
+    keeps_clock: bool,
     leading: LeadingPictures,
     pcr_pid: u16,
     /// For each PID of the source: index into `streams`, or [`TABLE`], or [`OTHER`].
@@ -54,7 +59,7 @@ pub(crate) struct Forwarder {
 /// How packets are forwarded.
 #[derive(Debug)]
 enum Mode {
-    /// For a first source with one programme: all PIDs pass unchanged, announced or not.
+    /// For a first source with one programme whose tables are right: all PIDs pass unchanged, announced or not.
     Unchanged,
     /// For other sources: only the programme is forwarded, rewritten.
     Rewritten {
@@ -98,8 +103,11 @@ struct ForwardedStream {
     /// Number of PES packets without a time stamp that it may not start with: video and audio have stamps, but not
     /// necessarily on every packet.
     n_stamps_awaited: u8,
-    /// Added to its time stamps, if they are unrelated to those of the programme.
-    anchor: Ticks,
+    /// How its time stamps relate to those of the programme.
+    relation: Relation,
+    /// Decoding time of its first PES packet that waits in [`Forwarder::early`], in source time; its later packets wait
+    /// behind that one.
+    early: Option<u64>,
     /// The PES packet that arrives at present.
     unit: Unit,
     /// The cue message that arrives at present.
@@ -114,20 +122,11 @@ impl PacketSink for Discard {
 }
 
 impl ForwardedStream {
-    /// Moves time stamps that are far from those of the programme to the time of its newest picture.
-    fn set_anchor(&mut self, packet: Packet<'_>, timeline: &Timeline, reference_time: Option<Ticks>) {
-        let (Some(stamp), Some(reference)) = (stamps(packet).decode(), reference_time) else { return };
-        let time = timeline.place(stamp);
-        if (time + self.anchor - reference).abs() > JUMP {
-            self.anchor = reference - time;
-        }
-    }
-
     /// Returns whether the stream may start with the PES packet that starts here: it must be decoded after the last
     /// one of the previous source.
     fn can_start(&mut self, packet: Packet<'_>, timeline: &Timeline, shift: Ticks) -> bool {
         match (stamps(packet).decode(), self.floor) {
-            (Some(stamp), Some(floor)) => timeline.place(stamp) + shift + self.anchor >= floor,
+            (Some(stamp), Some(floor)) => timeline.place(stamp) + shift + self.relation.anchor() >= floor,
             (_, None) => true,
             (None, _) => {
                 let may_start = self.n_stamps_awaited == 0;
@@ -162,13 +161,14 @@ impl Forwarder {
         let is_first = output.tables.is_none();
         let n_programs =
             reader.tables().map_or(0, |it| it.pat.programs.iter().filter(|it| it.0 != 0).count());
-        let mode = if is_first && n_programs == 1 {
+        let mode = if is_first && n_programs == 1 && !reader.has_corrections() {
             Mode::Unchanged
         } else {
             let clock_floor = output.clock.filter(|_| start.keeps_clock);
             Mode::Rewritten { shift: start.shift, clock_floor, is_clock_due: !is_first, declared: None }
         };
-        let mut forwarder = Self::new(reader, timeline, mode, settings);
+        let mut forwarder =
+            Forwarder { keeps_clock: start.keeps_clock, ..Self::new(reader, timeline, mode, settings) };
         output.pcr_clock.restart();
         output.stamp_clock.restart();
         forwarder.apply_tables(output);
@@ -220,7 +220,9 @@ impl Forwarder {
             reader,
             timeline,
             access: None,
-            reference_time: None,
+            programme: Box::default(),
+            early: EarlyPackets::default(),
+            keeps_clock: true,
             leading: LeadingPictures::default(),
             pcr_pid: NULL_PID,
             routes: Box::new([OTHER; PIDS]),
@@ -330,6 +332,9 @@ impl Forwarder {
                 self.forward(packet, at, output, out);
             }
         }
+        while !self.early.is_empty() {
+            self.send_early(true, output, out);
+        }
     }
 
     fn forward(&mut self, packet: Packet<'_>, at: Duration, output: &mut Output, out: &mut impl PacketSink) {
@@ -391,10 +396,75 @@ impl Forwarder {
                 self.send_cue_messages(packet, index, output, out);
                 return;
             }
-            let mut bytes = *packet.bytes();
-            if self.rewrite_stream(packet, &mut bytes, index, at, output) {
-                out.push(Packet::new(&bytes));
+            self.send_stream(packet, index, at, output, out);
+            if !self.early.is_empty() {
+                self.send_early(false, output, out);
             }
+        }
+    }
+
+    /// Sends a packet of the programme, or lets it wait if its stream jumped before the programme.
+    fn send_stream(
+        &mut self,
+        packet: Packet<'_>,
+        index: usize,
+        at: Duration,
+        output: &mut Output,
+        out: &mut impl PacketSink,
+    ) {
+        if self.is_early(packet, index) {
+            self.early.push(packet, at, self.queue.time());
+            return;
+        }
+        let mut bytes = *packet.bytes();
+        if self.rewrite_stream(packet, &mut bytes, index, at, output) {
+            out.push(Packet::new(&bytes));
+        }
+    }
+
+    /// Determines how a PES packet that starts here relates to the programme, and returns whether this packet has to wait.
+    fn is_early(&mut self, packet: Packet<'_>, index: usize) -> bool {
+        let stream = &mut self.streams[index];
+        if stream.early.is_some() || !packet.pusi() {
+            return stream.early.is_some();
+        }
+        if stream.format != PayloadFormat::Pes || self.access == Some(stream.pid) {
+            return false;
+        }
+        // The stream with the clock does not wait, and passes a jump together with it.
+        let has_clock = stream.pid == self.pcr_pid;
+        let Some(stamp) = stamps(packet).decode() else { return false };
+        if has_clock && stream.relation == Relation::Near {
+            return false;
+        }
+        match self.programme.relation(stream.relation, stamp, self.queue.time(), !has_clock) {
+            Some(relation) => stream.relation = relation,
+            None => stream.early = Some(stamp),
+        }
+        stream.early.is_some()
+    }
+
+    /// Sends the packets of streams that jumped before the programme, if it has followed them or they have waited long
+    /// enough. `is_last`: whatever they have waited for.
+    fn send_early(&mut self, is_last: bool, output: &mut Output, out: &mut impl PacketSink) {
+        let now = self.queue.time();
+        let is_overdue = is_last || self.early.is_overdue(now);
+        let mut is_any_due = is_overdue;
+        for stream in &mut self.streams {
+            if let Some(stamp) = stream.early
+                && let Some(relation) = self.programme.relation(stream.relation, stamp, now, !is_overdue)
+            {
+                (stream.relation, stream.early) = (relation, None);
+                is_any_due = true;
+            }
+        }
+        if !is_any_due {
+            return;
+        }
+        for (packet, at) in self.early.take() {
+            let packet = Packet::new(&packet);
+            let index = usize::from(self.routes[usize::from(packet.pid())]);
+            self.send_stream(packet, index, at, output, out);
         }
     }
 
@@ -444,10 +514,7 @@ impl Forwarder {
         let (Some(target), pid) = (stream.target, stream.pid) else { return false };
         let pcr = packet.pcr();
         let mut has_payload = packet.has_payload();
-        if has_payload && stream.format == PayloadFormat::Pes && self.access != Some(pid) {
-            stream.set_anchor(packet, &self.timeline, self.reference_time);
-        }
-        let stamp_shift = shift + stream.anchor;
+        let stamp_shift = shift + stream.relation.anchor();
         let is_video = self.access == Some(pid) && stream.format == PayloadFormat::Pes;
         let is_hevc = is_video && stream.kind == PidKind::HEVC;
         let is_leading = is_video && is_pes_start(packet) && self.leading.picture(stamps(packet).pts);
@@ -503,6 +570,9 @@ impl Forwarder {
                         set_discontinuity(bytes);
                     }
                     (*is_clock_due, *clock_floor) = (false, None);
+                    if self.keeps_clock {
+                        self.programme.advance_pcr(base, self.queue.time());
+                    }
                     self.record_clock(base, shift, at, output);
                 }
             }
@@ -538,9 +608,8 @@ impl Forwarder {
         let stamps = stamps(packet);
         let (Some(decode), Some(presentation)) = (stamps.decode(), stamps.pts) else { return };
         let decode = if self.access == Some(packet.pid()) {
-            let time = self.timeline.advance(decode);
-            self.reference_time = Some(time);
-            time
+            self.programme.advance_reference(decode, self.queue.time());
+            self.timeline.advance(decode)
         } else {
             self.timeline.place(decode)
         };
@@ -587,7 +656,8 @@ impl Forwarder {
                         }
                         _ => 0,
                     },
-                    anchor: 0,
+                    relation: Relation::default(),
+                    early: None,
                     unit: Unit::default(),
                     cues: CueReader::default(),
                 },
@@ -606,6 +676,11 @@ impl Forwarder {
                 self.routes[usize::from(pid)] = TABLE;
             }
         }
+        let (streams, routes) = (&self.streams, &self.routes);
+        let waits = |pid: u16| {
+            streams.get(usize::from(routes[usize::from(pid)])).is_some_and(|it| it.early.is_some())
+        };
+        self.early.retain(waits);
         if is_unchanged {
             output.tables = Some(tables.clone());
         } else {

@@ -10,7 +10,7 @@ use crate::ts::clock::{STAMP_MODULUS, distance};
 use crate::ts::packet::{NULL_PID, Packet, PacketBytes};
 use crate::ts::pes::{is_pes_start, stamps};
 use crate::ts::random_access::RandomAccess;
-use crate::ts::table_reader::TableReader;
+use crate::ts::table_reader::{TableHints, TableReader};
 
 /// If the time stamps of a source have not passed the last output for this long after the wait for a
 /// random-access point, they are shifted forward, because output time must not go back.
@@ -95,15 +95,15 @@ pub(crate) struct Gathering {
 
 impl Gathering {
     /// Creates the start of packets that follow the last output directly, whenever they arrive.
-    pub(crate) fn directly_after() -> Self {
+    pub(crate) fn directly_after(hints: &TableHints) -> Self {
         // When they arrive says nothing about their times.
-        Self { is_direct: true, is_burst_over: true, ..Self::new() }
+        Self { is_direct: true, is_burst_over: true, ..Self::new(hints) }
     }
 
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(hints: &TableHints) -> Self {
         Gathering {
             held: Vec::new(),
-            reader: TableReader::new(),
+            reader: TableReader::from_hints(hints),
             timeline: Timeline::default(),
             access: None,
             access_announced: false,

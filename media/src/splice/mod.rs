@@ -8,7 +8,8 @@
 //! frames.
 //!
 //! `pace.rs` relates programme time to wall time: the newest packet of a source belongs at the programme time that was
-//! due when the previous source was lost, plus the time until its arrival.
+//! due when the previous source was lost, plus the time until its arrival. `programme.rs` keeps the streams of a source
+//! together when its clock jumps.
 //!
 //! ```text
 //!             first packet             start point found
@@ -25,6 +26,7 @@ mod leading;
 mod output;
 mod pace;
 mod pids;
+mod programme;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -38,7 +40,7 @@ use self::gather::{Gathering, StartPoint};
 use self::output::Output;
 pub use self::settings::SpliceSettings;
 use crate::ts::packet::{Packet, PacketSink};
-use crate::ts::table_reader::TableReader;
+use crate::ts::table_reader::{TableHints, TableReader};
 use crate::ts::tables::Tables;
 
 /// Joins sources into one conformant transport stream.
@@ -50,6 +52,8 @@ pub struct Splice {
     output: Output,
     phase: Phase,
     beside: Option<Beside>,
+    /// Facts about the tables of the present source.
+    hints: TableHints,
 }
 
 /// The next source, gathered while the present one is forwarded.
@@ -82,7 +86,17 @@ enum Phase {
 impl Splice {
     /// Creates a splice without a source.
     pub fn new(settings: SpliceSettings) -> Self {
-        Splice { settings, output: Output::new(), phase: Phase::Gathering(Gathering::new()), beside: None }
+        let hints = TableHints::default();
+        let phase = Phase::Gathering(Gathering::new(&hints));
+        Splice { settings, output: Output::new(), phase, beside: None, hints }
+    }
+
+    /// Sets what is known of the tables of the source whose first packet comes next.
+    pub fn set_hints(&mut self, hints: &TableHints) {
+        self.hints = hints.clone();
+        if let Phase::Gathering(gathering) = &mut self.phase {
+            gathering.reader = TableReader::from_hints(hints);
+        }
     }
 
     /// Announces that the next packets come from another source, or from the same one after a reconnect. What is
@@ -90,14 +104,14 @@ impl Splice {
     /// has not started are dropped.
     pub fn change(&mut self, now: Duration, out: &mut impl PacketSink) {
         tracing::trace!(now_ms = now.as_millis(), "change of source");
-        self.gather(Gathering::new(), out);
+        self.gather(Gathering::new(&self.hints), out);
     }
 
     /// Announces that the next packets have other streams or times, although nothing is missing between them and the last
     /// ones: the output continues directly, whenever they arrive.
     pub fn change_directly(&mut self, now: Duration, out: &mut impl PacketSink) {
         tracing::trace!(now_ms = now.as_millis(), "change within a source");
-        self.gather(Gathering::directly_after(), out);
+        self.gather(Gathering::directly_after(&self.hints), out);
     }
 
     fn gather(&mut self, next: Gathering, out: &mut impl PacketSink) {
@@ -169,9 +183,9 @@ impl Splice {
         reader.take_change()
     }
 
-    /// Begins to gather another source beside the present one.
-    pub fn prepare(&mut self) {
-        self.beside = Some(Beside { gathering: Gathering::new(), start: None });
+    /// Begins to gather another source, of whose tables this is known, beside the present one.
+    pub fn prepare(&mut self, hints: &TableHints) {
+        self.beside = Some(Beside { gathering: Gathering::new(hints), start: None });
     }
 
     /// Drops everything that was gathered beside the present source.
@@ -236,7 +250,7 @@ impl Splice {
 
     fn start(&mut self, start: Option<StartPoint>, out: &mut impl PacketSink) {
         let Some(start) = start else { return };
-        let placeholder = Phase::Gathering(Gathering::new());
+        let placeholder = Phase::Gathering(Gathering::new(&self.hints));
         if let Phase::Gathering(gathering) = std::mem::replace(&mut self.phase, placeholder) {
             self.phase =
                 Phase::Forwarding(Forwarder::start(gathering, &start, &self.settings, &mut self.output, out));

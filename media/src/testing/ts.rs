@@ -44,6 +44,10 @@ pub struct TsSource {
     pub is_marked: bool,
     /// Error of its clock in parts per million; negative if it is slow.
     pub clock_error_ppm: i32,
+    /// Tables are sent only after this much of the stream.
+    pub tables_after: Duration,
+    /// Whether every table has a wrong checksum.
+    pub has_wrong_checksums: bool,
 }
 
 impl TsSource {
@@ -62,6 +66,8 @@ impl TsSource {
             gop: 25,
             is_marked: true,
             clock_error_ppm: 0,
+            tables_after: Duration::ZERO,
+            has_wrong_checksums: false,
         }
     }
 
@@ -76,7 +82,7 @@ impl TsSource {
     pub fn stream(&self, from: Duration) -> TsStream {
         let frame =
             from.as_micros() * u128::from(self.frame_rate) / (1_000_000 * u128::from(self.frame_seconds));
-        TsStream { source: self.clone(), frame: frame as u64, counters: [0; 4] }
+        TsStream { source: self.clone(), first: frame as u64, frame: frame as u64, counters: [0; 4] }
     }
 
     /// Returns the bytes of a part of the programme.
@@ -94,6 +100,8 @@ impl TsSource {
 #[derive(Debug, Clone)]
 pub struct TsStream {
     source: TsSource,
+    /// Numbers of the first picture, and of the next one.
+    first: u64,
     frame: u64,
     /// Continuity counters of PAT, PMT, video and audio.
     counters: [u8; 4],
@@ -127,7 +135,8 @@ impl TsStream {
         let bytes_a_second = source.bitrate / 8 * u64::from(source.frame_seconds);
         let frame_bytes = (bytes_a_second / u64::from(source.frame_rate)) as usize;
         let mut out = Vec::with_capacity(frame_bytes + 4 * PACKET);
-        if is_key || frame.is_multiple_of(5) {
+        let has_tables = self.at_frame(frame - self.first) >= source.tables_after;
+        if has_tables && (is_key || frame.is_multiple_of(5)) {
             self.tables(&mut out);
         }
         if let Some((pid, kind)) = source.video {
@@ -157,10 +166,16 @@ impl TsStream {
                 .map(|(pid, stream_type)| ElementaryStream { stream_type, pid, descriptors: Vec::new() })
                 .collect(),
         };
-        let pat = pat.packets(self.counters[0]);
+        let n_bytes = [pat.section().len(), pmt.section().len()];
+        let mut pat = pat.packets(self.counters[0]);
         self.counters[0] = (self.counters[0] + pat.len() as u8) & 0x0F;
-        let pmt = pmt.packets(source.pmt_pid, self.counters[1]);
+        let mut pmt = pmt.packets(source.pmt_pid, self.counters[1]);
         self.counters[1] = (self.counters[1] + pmt.len() as u8) & 0x0F;
+        if source.has_wrong_checksums {
+            // The last byte of each section, after the header of the packet and the pointer.
+            pat[0][4 + n_bytes[0]] ^= 0x55;
+            pmt[0][4 + n_bytes[1]] ^= 0x55;
+        }
         for packet in pat.iter().chain(&pmt) {
             out.extend_from_slice(packet);
         }

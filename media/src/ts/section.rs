@@ -1,20 +1,98 @@
 //! Sections: the units in which tables are sent.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use super::packet::{PACKET, Packet, PacketBytes, SYNC, set_cc, set_pid};
 
 /// Maximum length of a section with a 12-bit length, including its three-byte header.
 const SECTION_BYTES_MAX: usize = 3 + 0xFFF;
 
-/// Assembles the sections of one PID. Sections with a wrong checksum or a lost packet are dropped.
+/// Number of equal sections with a wrong checksum after which a PID that has sent no right one is believed.
+const WRONG_SECTIONS_MIN: u8 = 10;
+/// The same for a PID that is known to send only wrong checksums.
+const WRONG_SECTIONS_MIN_KNOWN: u8 = 2;
+/// Maximum number of different sections with a wrong checksum that are counted on one PID.
+const WRONG_SECTIONS_MAX: usize = 8;
+
+/// Assembles the sections of one PID. Sections with a lost packet are dropped, and those with a wrong checksum as
+/// [`WrongChecksums`] says.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SectionAssembler {
     section: Vec<u8>,
     /// Whether `section` contains the start of a section.
     open: bool,
     last: Option<PacketBytes>,
+    wrong_checksums: WrongChecksums,
+    /// Whether any checksum was wrong.
+    had_wrong_checksum: bool,
+    /// Whether checksums are read while a fuzzer runs.
+    is_checked: bool,
+}
+
+/// The treatment of sections with a wrong checksum.
+#[derive(Clone, Debug, Default)]
+enum WrongChecksums {
+    /// They are dropped.
+    #[default]
+    Dropped,
+    /// They are dropped until so many equal ones came without a right one.
+    Counted {
+        needed: u8,
+        /// Whether one was accepted.
+        has_accepted: bool,
+        /// Hash and number of each different section, oldest first.
+        seen: Vec<(u64, u8)>,
+    },
+}
+
+impl WrongChecksums {
+    /// Counts a section with a wrong checksum and returns whether it is accepted.
+    fn accepts(&mut self, section: &[u8]) -> bool {
+        let Self::Counted { needed, has_accepted, seen } = self else { return false };
+        let mut hasher = DefaultHasher::new();
+        section.hash(&mut hasher);
+        let hash = hasher.finish();
+        let at = seen.iter().position(|it| it.0 == hash).unwrap_or_else(|| {
+            if seen.len() == WRONG_SECTIONS_MAX {
+                seen.remove(0);
+            }
+            seen.push((hash, 0));
+            seen.len() - 1
+        });
+        seen[at].1 = seen[at].1.saturating_add(1);
+        let is_accepted = seen[at].1 >= *needed;
+        if is_accepted {
+            *has_accepted = true;
+            *needed = WRONG_SECTIONS_MIN_KNOWN;
+        }
+        is_accepted
+    }
 }
 
 impl SectionAssembler {
+    /// Creates an assembler for a PID of a provider, some of which compute checksums wrongly. `is_known` is true if all
+    /// checksums of this PID were wrong before.
+    pub(super) fn tolerant(is_known: bool) -> Self {
+        let needed = if is_known { WRONG_SECTIONS_MIN_KNOWN } else { WRONG_SECTIONS_MIN };
+        let counted = WrongChecksums::Counted { needed, has_accepted: false, seen: Vec::new() };
+        Self { wrong_checksums: counted, ..Self::default() }
+    }
+
+    /// Reads checksums also while a fuzzer runs.
+    pub(super) fn with_checked_sums(self, is_checked: bool) -> Self {
+        Self { is_checked, ..self }
+    }
+
+    /// Returns whether a section with a wrong checksum was accepted, and no right one came.
+    pub(super) fn accepts_wrong_checksums(&self) -> bool {
+        matches!(self.wrong_checksums, WrongChecksums::Counted { has_accepted: true, .. })
+    }
+
+    /// Returns whether any checksum was wrong.
+    pub(super) fn had_wrong_checksum(&self) -> bool {
+        self.had_wrong_checksum
+    }
+
     /// Reads one packet and calls `done` with every complete section.
     pub(super) fn packet(&mut self, packet: Packet<'_>, mut done: impl FnMut(&[u8])) {
         if !packet.is_valid() || !packet.has_payload() || packet.is_scrambled() {
@@ -63,9 +141,20 @@ impl SectionAssembler {
         }
         self.open = false;
         self.section.truncate(length);
+        if length > SECTION_BYTES_MAX {
+            return length.saturating_sub(had);
+        }
         // A fuzzer cannot guess a checksum and would never reach the code behind it.
-        if length <= SECTION_BYTES_MAX && (cfg!(fuzzing) || crc(&self.section) == 0) {
+        if cfg!(fuzzing) && !self.is_checked {
             done(&self.section);
+        } else if crc(&self.section) == 0 {
+            self.wrong_checksums = WrongChecksums::Dropped;
+            done(&self.section);
+        } else {
+            self.had_wrong_checksum = true;
+            if self.wrong_checksums.accepts(&self.section) {
+                done(&self.section);
+            }
         }
         length.saturating_sub(had)
     }

@@ -11,7 +11,8 @@ use super::packet::{
 };
 use super::pes::{Stamps, is_pes_start, map_stamps, stamps};
 use super::random_access::RandomAccess;
-use super::table_reader::TableReader;
+use super::section::packets_of;
+use super::table_reader::{TableHints, TableReader};
 use super::tables::{ElementaryStream, Pat, Pmt, StreamKind, descriptors};
 
 fn any_packet() -> impl Strategy<Value = PacketBytes> {
@@ -136,6 +137,342 @@ fn the_first_programme_is_followed_unless_it_never_arrives() {
     assert_eq!(run(20, true), Some(1));
     assert_eq!(run(2, false), None);
     assert_eq!(run(20, false), Some(2));
+}
+
+/// A source with several programmes, each with its own PMT PID and tables that may be wrong.
+struct Multiplex {
+    pat: Pat,
+    /// PID and PMT.
+    maps: Vec<(u16, Pmt)>,
+    cc: u8,
+}
+
+impl Multiplex {
+    /// Creates programmes 1, 2 … at PIDs 0x100, 0x200 …, each with one stream of this type.
+    fn new(stream_types: &[u8]) -> Self {
+        let programs = (1..).zip(stream_types);
+        let map = |(number, stream_type): (u16, &u8)| {
+            (
+                number * 0x100,
+                Pmt { program: number, ..super::build::pmt(&[(*stream_type, number * 0x100 + 1)]) },
+            )
+        };
+        let maps: Vec<(u16, Pmt)> = programs.map(map).collect();
+        let programs = maps.iter().map(|(pid, pmt)| (pmt.program, *pid)).collect();
+        Self { pat: Pat { stream_id: 1, version: 0, programs }, maps, cc: 0 }
+    }
+
+    /// Sends the PAT and the PMTs of these programmes, all with right checksums.
+    fn send(&mut self, reader: &mut TableReader, positions: &[usize]) {
+        let pat = self.pat.section();
+        self.send_section(reader, PAT_PID, &pat);
+        for at in positions {
+            let (pid, section) = (self.maps[*at].0, self.maps[*at].1.section());
+            self.send_section(reader, pid, &section);
+        }
+    }
+
+    fn send_section(&mut self, reader: &mut TableReader, pid: u16, section: &[u8]) {
+        for packet in packets_of(pid, section, self.cc) {
+            reader.packet(Packet::new(&packet));
+            // One counter for all, because each section starts in its own packet.
+            self.cc = Packet::new(&packet).cc() + 1;
+        }
+    }
+}
+
+fn followed(reader: &TableReader) -> Option<u16> {
+    let tables = reader.tables()?;
+    let pair = (tables.pmt.program, tables.pmt_pid);
+    assert!(tables.pat.programs.contains(&pair), "{pair:?} is in the PAT {:?}", tables.pat.programs);
+    Some(tables.pmt.program)
+}
+
+fn source_reader(program: Option<u16>) -> TableReader {
+    TableReader::from_hints(&TableHints { program, wrong_checksums: Vec::new() })
+}
+
+const VIDEO: u8 = 0x1B;
+const AUDIO: u8 = 0x0F;
+const DATA: u8 = 0x05;
+
+#[test]
+fn the_programme_with_a_picture_is_followed_wherever_it_is() {
+    for (stream_types, number) in [
+        (&[DATA, VIDEO][..], 2),
+        (&[AUDIO, VIDEO], 2),
+        (&[VIDEO, DATA], 1),
+        (&[DATA, AUDIO, DATA, VIDEO, VIDEO], 4),
+        (&[DATA, AUDIO, DATA], 2),
+        (&[DATA], 1),
+        (&[VIDEO, VIDEO], 1),
+    ] {
+        for is_reversed in [false, true] {
+            let mut multiplex = Multiplex::new(stream_types);
+            let mut order: Vec<usize> = (0..stream_types.len()).collect();
+            if is_reversed {
+                order.reverse();
+            }
+            let mut reader = source_reader(None);
+            multiplex.send(&mut reader, &order);
+            assert_eq!(followed(&reader), Some(number), "{stream_types:?}, reversed: {is_reversed}");
+            // The choice lasts.
+            (0..50).for_each(|_| multiplex.send(&mut reader, &order));
+            assert_eq!(followed(&reader), Some(number));
+            assert!(!reader.has_corrections());
+        }
+    }
+}
+
+#[test]
+fn a_late_programme_with_a_picture_replaces_one_that_was_chosen_early() {
+    let mut multiplex = Multiplex::new(&[DATA, AUDIO, VIDEO]);
+    let mut reader = source_reader(None);
+    (0..3).for_each(|_| multiplex.send(&mut reader, &[0, 1]));
+    assert_eq!(followed(&reader), None);
+    multiplex.send(&mut reader, &[0, 1]);
+    assert_eq!(followed(&reader), Some(2));
+    (0..20).for_each(|_| multiplex.send(&mut reader, &[0, 1]));
+    multiplex.send(&mut reader, &[0, 1, 2]);
+    assert_eq!(followed(&reader), Some(3));
+
+    // Who has listened for so long is not interrupted.
+    let mut reader = source_reader(None);
+    (0..40).for_each(|_| multiplex.send(&mut reader, &[0, 1]));
+    multiplex.send(&mut reader, &[0, 1, 2]);
+    assert_eq!(followed(&reader), Some(2));
+
+    // A programme that the PAT names later is found, too.
+    let mut both = Multiplex::new(&[DATA, VIDEO]);
+    let mut reader = source_reader(None);
+    let all = both.pat.programs.clone();
+    both.pat.programs.truncate(1);
+    (0..10).for_each(|_| both.send(&mut reader, &[0]));
+    assert_eq!(followed(&reader), Some(1));
+    both.pat = Pat { programs: all, version: 1, ..both.pat };
+    both.send(&mut reader, &[0, 1]);
+    assert_eq!(followed(&reader), Some(2));
+}
+
+#[test]
+fn a_programme_that_was_named_is_the_only_one_that_is_followed() {
+    let mut multiplex = Multiplex::new(&[VIDEO, AUDIO, DATA]);
+    for number in 1..=3 {
+        let mut reader = source_reader(Some(number));
+        multiplex.send(&mut reader, &[2, 1, 0]);
+        assert_eq!(followed(&reader), Some(number));
+    }
+    let mut reader = source_reader(Some(9));
+    (0..50).for_each(|_| multiplex.send(&mut reader, &[0, 1, 2]));
+    assert_eq!(followed(&reader), None);
+    // It may be announced later, and far behind others.
+    multiplex.pat.programs.splice(0..0, (100..200).map(|it| (it, 0x1000 + it)));
+    multiplex.pat.programs.push((9, 0x900));
+    multiplex.maps.push((0x900, Pmt { program: 9, ..super::build::pmt(&[(VIDEO, 0x901)]) }));
+    multiplex.send(&mut reader, &[0, 1, 2, 3]);
+    assert_eq!(followed(&reader), Some(9));
+}
+
+#[test]
+fn a_pmt_before_its_pat_is_read_at_its_next_repetition() {
+    let mut multiplex = Multiplex::new(&[DATA, VIDEO]);
+    let mut reader = source_reader(None);
+    for n_rounds in 0..3 {
+        for at in [1, 0] {
+            let (pid, section) = (multiplex.maps[at].0, multiplex.maps[at].1.section());
+            multiplex.send_section(&mut reader, pid, &section);
+        }
+        assert_eq!(followed(&reader), (n_rounds > 0).then_some(2));
+        multiplex.send(&mut reader, &[]);
+    }
+}
+
+#[test]
+fn a_pmt_with_another_number_counts_where_no_other_programme_is() {
+    for odd in [77, 0, u16::MAX] {
+        let mut multiplex = Multiplex::new(&[VIDEO]);
+        multiplex.maps[0].1.program = odd;
+        let mut reader = source_reader(None);
+        // Its version changes nothing.
+        for version in 0..2 {
+            multiplex.maps[0].1.version = version;
+            multiplex.send(&mut reader, &[0]);
+            assert_eq!(followed(&reader), None);
+        }
+        multiplex.send(&mut reader, &[0]);
+        assert_eq!(followed(&reader), Some(1));
+        assert_eq!((reader.odd_number(), reader.has_corrections()), (Some(odd), true));
+        // It is followed when its streams change.
+        multiplex.maps[0].1.streams[0].pid = 0x123;
+        multiplex.send(&mut reader, &[0]);
+        assert_eq!(reader.tables().map(|it| it.pmt.streams[0].pid), Some(0x123));
+        // The right number is better, whenever it comes, and remains.
+        multiplex.maps.push((0x100, Pmt { program: 1, ..super::build::pmt(&[(VIDEO, 0x456)]) }));
+        multiplex.send(&mut reader, &[1]);
+        (0..5).for_each(|_| multiplex.send(&mut reader, &[0]));
+        assert_eq!(reader.tables().map(|it| it.pmt.streams[0].pid), Some(0x456));
+        assert_eq!(reader.odd_number(), None);
+    }
+}
+
+#[test]
+fn exchanged_numbers_are_those_of_the_pat() {
+    let mut multiplex = Multiplex::new(&[DATA, VIDEO]);
+    (multiplex.maps[0].1.program, multiplex.maps[1].1.program) = (2, 1);
+    let mut reader = source_reader(None);
+    (0..3).for_each(|_| multiplex.send(&mut reader, &[0, 1]));
+    assert_eq!(followed(&reader), Some(2));
+    assert_eq!(reader.tables().map(|it| it.pmt_pid), Some(0x200));
+    // The PMT of a programme that is described right is not that of another one.
+    let mut multiplex = Multiplex::new(&[VIDEO, VIDEO]);
+    multiplex.maps[0].1.program = 2;
+    let mut reader = source_reader(None);
+    (0..10).for_each(|_| multiplex.send(&mut reader, &[1, 0]));
+    assert_eq!(followed(&reader), Some(2));
+    assert_eq!((reader.tables().map(|it| it.pmt_pid), reader.odd_number()), (Some(0x200), None));
+}
+
+#[test]
+fn programmes_on_one_pid_are_told_apart_by_their_numbers() {
+    for named in [None, Some(1), Some(2), Some(3)] {
+        let mut multiplex = Multiplex::new(&[AUDIO, DATA, VIDEO]);
+        multiplex.pat.programs = vec![(1, 0x100), (2, 0x100), (3, 0x100)];
+        multiplex.maps.iter_mut().for_each(|it| it.0 = 0x100);
+        let mut reader = source_reader(named);
+        // One of another multiplex among them.
+        multiplex.maps.push((0x100, Pmt { program: 9, ..super::build::pmt(&[(VIDEO, 0x901)]) }));
+        (0..5).for_each(|_| multiplex.send(&mut reader, &[3, 2, 1, 0]));
+        assert_eq!(followed(&reader), Some(named.unwrap_or(3)));
+        assert!(!reader.has_corrections());
+    }
+    // All their sections in as few packets as possible.
+    let mut multiplex = Multiplex::new(&[AUDIO, DATA, VIDEO]);
+    multiplex.pat.programs = vec![(1, 0x100), (2, 0x100), (3, 0x100)];
+    let sections: Vec<u8> = multiplex.maps.iter().flat_map(|it| it.1.section()).collect();
+    let mut reader = source_reader(None);
+    multiplex.send(&mut reader, &[]);
+    multiplex.send_section(&mut reader, 0x100, &sections);
+    assert_eq!(followed(&reader), Some(3));
+}
+
+/// Returns a section with a wrong checksum.
+fn damaged(mut section: Vec<u8>) -> Vec<u8> {
+    *section.last_mut().unwrap() ^= 0x55;
+    section
+}
+
+#[test]
+fn wrong_checksums_count_after_ten_equal_sections_and_never_beside_right_ones() {
+    let multiplex = || Multiplex::new(&[VIDEO]);
+    let send = |multiplex: &mut Multiplex, reader: &mut TableReader, wrong_pat, wrong_map| {
+        let (pat, map) = (multiplex.pat.section(), multiplex.maps[0].1.section());
+        multiplex.send_section(reader, PAT_PID, &if wrong_pat { damaged(pat) } else { pat });
+        multiplex.send_section(reader, 0x100, &if wrong_map { damaged(map) } else { map });
+    };
+    // Only the PMT, only the PAT, and both: PMTs before the PAT are not seen.
+    for (wrong_pat, wrong_map, n_needed, pids) in
+        [(false, true, 10, &[0x100][..]), (true, false, 10, &[PAT_PID]), (true, true, 19, &[PAT_PID, 0x100])]
+    {
+        let (mut multiplex, mut reader) = (multiplex(), source_reader(None));
+        for n_sent in 0..n_needed {
+            assert_eq!(followed(&reader), None, "after {n_sent}");
+            send(&mut multiplex, &mut reader, wrong_pat, wrong_map);
+        }
+        assert_eq!(followed(&reader), Some(1));
+        assert_eq!((reader.wrong_checksums(), reader.has_corrections()), (pids.to_vec(), true));
+        // An opening after this one need not wait.
+        let hints = TableHints { program: None, wrong_checksums: pids.to_vec() };
+        let mut reader = TableReader::from_hints(&hints);
+        (0..3).for_each(|_| send(&mut multiplex, &mut reader, wrong_pat, wrong_map));
+        assert_eq!(followed(&reader), Some(1));
+        // Our own output is not read like this.
+        let mut reader = TableReader::new();
+        (0..50).for_each(|_| send(&mut multiplex, &mut reader, wrong_pat, wrong_map));
+        assert_eq!(followed(&reader), None);
+    }
+    // Right and wrong ones in turn, and one wrong of ten: what the wrong ones say is ignored.
+    for period in [2, 10] {
+        let (mut multiplex, mut reader) = (multiplex(), source_reader(None));
+        let right = multiplex.maps[0].1.clone();
+        for n_sent in 0..100 {
+            let is_wrong = n_sent % period == period - 1;
+            multiplex.maps[0].1 =
+                Pmt { pcr_pid: if is_wrong { 0x777 } else { right.pcr_pid }, ..right.clone() };
+            send(&mut multiplex, &mut reader, false, is_wrong);
+            assert_eq!(reader.tables().map(|it| &it.pmt), Some(&right));
+        }
+        assert!(reader.wrong_checksums().is_empty());
+    }
+    // Different ones are damage.
+    let (mut multiplex, mut reader) = (multiplex(), source_reader(None));
+    for n_sent in 0..100 {
+        multiplex.maps[0].1.streams[0].pid = 0x400 + n_sent;
+        send(&mut multiplex, &mut reader, false, true);
+        assert_eq!(followed(&reader), None);
+    }
+    assert!(reader.had_wrong_checksum());
+}
+
+#[test]
+fn a_right_checksum_replaces_wrong_ones_that_were_believed() {
+    let mut multiplex = Multiplex::new(&[VIDEO]);
+    let mut reader = source_reader(None);
+    let wrong = damaged(multiplex.maps[0].1.section());
+    for _ in 0..12 {
+        multiplex.send(&mut reader, &[]);
+        multiplex.send_section(&mut reader, 0x100, &wrong);
+    }
+    assert_eq!(followed(&reader), Some(1));
+    multiplex.maps[0].1.streams[0].pid = 0x456;
+    multiplex.send(&mut reader, &[0]);
+    (0..50).for_each(|_| multiplex.send_section(&mut reader, 0x100, &wrong));
+    assert_eq!(reader.tables().map(|it| it.pmt.streams[0].pid), Some(0x456));
+    assert!(reader.wrong_checksums().is_empty());
+}
+
+#[test]
+fn tables_over_many_packets_with_a_lost_one_are_read_at_the_next_repetition() {
+    let mut pmt = super::build::pmt(&[(VIDEO, 0x101)]);
+    let stream =
+        |at: u16| ElementaryStream { stream_type: 0x0F, pid: 0x300 + at, descriptors: vec![0x0A; 40] };
+    pmt.streams.extend((0..20).map(stream));
+    let packets = pmt.packets(PMT_PID, 0);
+    assert_eq!(packets.len(), 6);
+    let pat = super::build::pat().packets(0);
+    for lost in 0..packets.len() {
+        let mut reader = source_reader(None);
+        reader.packet(Packet::new(&pat[0]));
+        for (at, packet) in packets.iter().enumerate() {
+            if at != lost {
+                assert!(!reader.packet(Packet::new(packet)), "without packet {lost}");
+            }
+        }
+        let next = pmt.packets(PMT_PID, 6);
+        let changes: Vec<bool> = next.iter().map(|it| reader.packet(Packet::new(it))).collect();
+        assert_eq!(changes, [false, false, false, false, false, true], "after packet {lost} was lost");
+        assert_eq!(reader.tables().map(|it| &it.pmt), Some(&pmt));
+    }
+}
+
+#[test]
+fn versions_that_rise_at_each_repetition_are_followed() {
+    let mut multiplex = Multiplex::new(&[AUDIO, VIDEO, DATA]);
+    let mut reader = source_reader(None);
+    for version in 0..100 {
+        multiplex.pat.version = version % 32;
+        multiplex.maps.iter_mut().for_each(|it| it.1.version = version % 32);
+        // The third programme is never described.
+        multiplex.send(&mut reader, &[0, 1]);
+        assert_eq!(followed(&reader), Some(2));
+        let tables = reader.tables().unwrap();
+        assert_eq!((tables.pat.version, tables.pmt.version), (version % 32, version % 32));
+    }
+    let mut reader = source_reader(None);
+    for version in 0..4 {
+        multiplex.pat.version = version;
+        multiplex.send(&mut reader, &[1]);
+    }
+    assert_eq!(followed(&reader), Some(2), "although the first is never described");
 }
 
 #[test]
@@ -316,8 +653,11 @@ proptest! {
             .map(|(stream_type, pid, descriptors)| ElementaryStream { stream_type, pid, descriptors });
         let pmt = Pmt { program: programs[0].0, version: 9, pcr_pid: 0x99, program_info: info, streams: streams.collect() };
         let mut reader = TableReader::new();
-        for packet in pat.packets(cc).iter().chain(&pmt.packets(programs[0].1, cc)) {
-            reader.packet(Packet::new(packet));
+        // A programme without a picture is followed when the others were not described for some time.
+        for cc in (0..20).map(|n| (cc + n) & 0x0F) {
+            for packet in pat.packets(cc).iter().chain(&pmt.packets(programs[0].1, cc)) {
+                reader.packet(Packet::new(packet));
+            }
         }
         let tables = reader.tables();
         prop_assert_eq!(tables.map(|it| (&it.pat, &it.pmt)), Some((&pat, &pmt)));

@@ -60,5 +60,18 @@ mod tests {
         let expected = "#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-STREAM-INF:BANDWIDTH=5000000,AVERAGE-BANDWIDTH=4000000,\
             CODECS=\"avc1.64001f,mp4a.40.2\",FRAME-RATE=25.000\n/a/index.m3u8\n";
         assert_eq!(write(&known, SegmentContainer::Fmp4, "/a/index.m3u8"), expected);
+        // A track whose codec has no name does not hide the picture.
+        let unnamed = SegmentTrack { codec: None, name: "DTS", pid: 0x101, is_video: false };
+        let dts = SegmentDescription {
+            tracks: vec![track("avc1.64001f", true), unnamed.clone()],
+            frame_rate: Some(30_000.0 / 1001.0),
+            ..SegmentDescription::default()
+        };
+        let text = write(&dts, SegmentContainer::Ts, "/a/index.m3u8");
+        assert!(text.contains(",CODECS=\"avc1.64001f\",FRAME-RATE=29.970\n"), "{text}");
+        // A picture without a name would look like radio.
+        let picture = SegmentTrack { is_video: true, ..unnamed };
+        let other = SegmentDescription { tracks: vec![picture, track("mp4a.40.2", false)], ..dts };
+        assert!(!write(&other, SegmentContainer::Ts, "/a").contains("CODECS"));
     }
 }

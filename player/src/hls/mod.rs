@@ -23,7 +23,7 @@ use domain::output_format::{OutputFormat, StreamFormat};
 use domain::user::UserLevel;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, VARY};
+use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, SET_COOKIE, VARY};
 use http::{Method, StatusCode};
 use media::{PlaylistRequest, SegmentName, SegmentNames, WindowError};
 use route_frame::access::Access;
@@ -41,7 +41,7 @@ use super::formats::{check_allowed, check_present};
 use super::output_profile::{StreamQuery, rendition, sound_for_browsers};
 use super::recordings::hls::HlsPlaylist;
 use super::refusals::{busy, needs_login, no_answer, no_packets, no_watch, too_late, unknown_channel};
-use super::seat::{check_permitted, seat_request, viewer};
+use super::seat::{NewCookie, check_permitted, seat_request, sent_cookie, viewer};
 use crate::context::PlayerCall;
 
 /// Name of the media playlist of a session.
@@ -140,9 +140,16 @@ pub(super) async fn play(call: Call, target: Target, query: &StreamQuery) -> Res
     let has_program = rendition.as_ref().is_some_and(|it| it.command.is_some());
     let wait = context.start_timeout(has_program);
     let address = call.caller.address();
+    let mut viewer = viewer(&call);
+    // A player without a user is recognised by a cookie when it asks for another channel.
+    let asks_for_cookie = user.is_none() && viewer.identity.cookie.is_none();
+    let new_cookie = asks_for_cookie.then(NewCookie::new).flatten();
+    if let Some(new) = &new_cookie {
+        viewer.identity.cookie = Some(new.hash);
+    }
     let request = HlsRequest {
         target,
-        viewer: viewer(&call),
+        viewer,
         peer: call.caller.connection.peer,
         seat: seat_request(&call),
         other_sound: match rendition {
@@ -179,10 +186,13 @@ pub(super) async fn play(call: Call, target: Target, query: &StreamQuery) -> Res
     session.set_low_latency(format == StreamFormat::LowLatencyHls);
     // Without scheme and host, so that a proxy in front of the gateway cannot make it wrong.
     let media = format!("{}/proxy/hls/session/{}/{MEDIA_PLAYLIST}", call.base_path(), session.token());
-    Ok(playlist_reply(
-        &call,
-        master::write(&session.window().description(), session.window().container(), &media),
-    ))
+    let text = master::write(&session.window().description(), session.window().container(), &media);
+    let mut reply = playlist_reply(&call, text);
+    // A session that had been there has the cookie of its first request.
+    if let Some(new) = new_cookie.filter(|it| session.viewer().identity.cookie == Some(it.hash)) {
+        reply.headers_mut().insert(SET_COOKIE, new.header);
+    }
+    Ok(reply)
 }
 
 async fn session_file(call: Call, query: ReloadQuery) -> Result<SessionAnswer, Refusal> {
@@ -191,6 +201,7 @@ async fn session_file(call: Call, query: ReloadQuery) -> Result<SessionAnswer, R
         Some(end) => ended(Some(end)),
         None => busy("this player has too many requests at the same time"),
     })?;
+    session.sent_cookie(sent_cookie(&call.headers));
     let name = call.text("name")?;
     if name == MEDIA_PLAYLIST {
         return media_playlist(&call, &session, &request, &query).await.map(SessionAnswer);

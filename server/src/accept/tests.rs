@@ -386,6 +386,38 @@ async fn a_panic_in_a_handler_is_a_500_and_the_connection_stays_open() {
     assert!(answers.contains("{\"detail\":\"internal error\"}") && answers.ends_with("fine"), "{answers}");
 }
 
+/// Programs put a path behind an address that ends with a slash.
+#[tokio::test]
+async fn slashes_before_a_path_count_as_one() {
+    use warp::Filter;
+
+    let target = warp::path::full().and(warp::query::raw().or(warp::any().map(String::new)).unify());
+    let routes = target.map(|path: warp::path::FullPath, query: String| {
+        warp::Reply::into_response(format!("<{}?{query}>", path.as_str()))
+    });
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let origins = Arc::new(Origins::new(&Config::default()));
+    let handler = crate::route_table(routes.boxed(), origins, Handle::current(), None);
+    let _server = Server::start(listener, handler, Admission::new(0, 0), NEVER, &Handle::current());
+    for (request, expected) in [
+        ("GET /proxy/ts HTTP/1.1", "</proxy/ts?>"),
+        ("GET //proxy/ts HTTP/1.1", "</proxy/ts?>"),
+        ("HEAD //proxy/ts HTTP/1.1", ""),
+        ("POST ///proxy/ts?a=//b HTTP/1.0", "</proxy/ts?a=//b>"),
+        ("GET // HTTP/1.0", "</?>"),
+        ("GET //evil.example/api HTTP/1.1", "</evil.example/api?>"),
+        ("GET http://evil.example//proxy//ts?a=b HTTP/1.1", "</proxy//ts?a=b>"),
+    ] {
+        let mut socket = TcpStream::connect(address).await.unwrap();
+        let bytes = format!("{request}\r\nhost: a\r\nconnection: close\r\n\r\n");
+        socket.write_all(bytes.as_bytes()).await.unwrap();
+        let answer = read_all(&mut socket).await;
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a whole head");
+        assert!(head.contains(" 200 OK\r\n") && body == expected, "{request}: {answer}");
+    }
+}
+
 /// Panics when cloned for the first connection.
 struct Fragile {
     inner: TestHandler,

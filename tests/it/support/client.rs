@@ -15,6 +15,10 @@ use tokio::time::Instant;
 use super::ts_check::Checker;
 use super::{WAIT_MAX, eventually};
 
+/// The user agent of requests that name none. It is that of a library, so it stands for any number of viewers, and a request
+/// without a user ends nothing.
+pub const PLAYER_AGENT: &str = "Lavf/60.16.100";
+
 /// How fast a player takes bytes from its socket.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Reading {
@@ -106,7 +110,7 @@ impl Request {
 
     fn text(&self, address: SocketAddr) -> String {
         let mut text = format!("{} {} {}\r\n", self.method, self.path, self.version);
-        for (default, value) in [("Host", address.to_string()), ("User-Agent", "TestPlayer/1.0".to_owned())] {
+        for (default, value) in [("Host", address.to_string()), ("User-Agent", PLAYER_AGENT.to_owned())] {
             if !self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(default)) {
                 text.push_str(&format!("{default}: {value}\r\n"));
             }

@@ -26,7 +26,20 @@ pub struct Picture {
     audio_pid: u16,
     /// Sections with guide data: the table id and everything after the length of the section.
     guide: [Vec<u8>; 2],
+    jumps: Option<Jumps>,
 }
+
+/// Regular jumps of the clock of a picture.
+#[derive(Debug, Clone, Copy)]
+struct Jumps {
+    /// In 90 kHz units, modulo 2³³.
+    by: u64,
+    /// Frames between two jumps.
+    every: u64,
+}
+
+/// The sound passes a jump of the clock this many frames before the picture, as in a multiplex of an ad inserter.
+const SOUND_JUMPS_BEFORE: u64 = 5;
 
 impl Picture {
     pub fn new(label: &str) -> Picture {
@@ -39,6 +52,7 @@ impl Picture {
             video_pid: Some(0x100),
             audio_pid: 0x101,
             guide: Default::default(),
+            jumps: None,
         }
     }
 
@@ -73,6 +87,23 @@ impl Picture {
     pub fn radio(mut self) -> Picture {
         self.video_pid = None;
         self
+    }
+
+    /// Lets the clock jump by `seconds` at regular intervals, the sound some frames before the picture.
+    pub fn jumps_by(mut self, seconds: i64, every: Duration) -> Picture {
+        let by = (seconds * 90_000).rem_euclid(TURN_90K as i64) as u64;
+        self.jumps = Some(Jumps { by, every: (every.as_nanos() / FRAME.as_nanos()) as u64 });
+        self
+    }
+
+    /// Returns by how much the jumps before a frame have moved the clock.
+    fn moved_by(&self, frame: u64) -> u64 {
+        self.jumps.map_or(0, |jumps| frame / jumps.every * jumps.by % TURN_90K)
+    }
+
+    /// Returns how much later than the picture the sound of a frame is presented, in 90 kHz units modulo 2³³.
+    pub fn sound_offset(&self, frame: u64) -> u64 {
+        (self.moved_by(frame + SOUND_JUMPS_BEFORE) + TURN_90K - self.moved_by(frame)) % TURN_90K
     }
 }
 
@@ -181,8 +212,9 @@ fn frame(
     out: &mut Vec<u8>,
 ) {
     let before = out.len();
-    let pcr = (picture.start + number * FRAME_90K) % TURN_90K;
+    let pcr = (picture.start + number * FRAME_90K + picture.moved_by(number)) % TURN_90K;
     let time = (pcr + 18_000) % TURN_90K;
+    let sound_time = (time + picture.sound_offset(number)) % TURN_90K;
     let is_key = number.is_multiple_of(picture.frames_per_gop);
     if first || is_key || number.is_multiple_of(3) {
         tables(picture, counters, out);
@@ -207,7 +239,7 @@ fn frame(
         image.resize(image.len().max(frame_bytes.saturating_sub(used) * 184 / 188), 0xAA);
         end_mark(&mut image, image_mark, serial, number);
         unit(video_pid, 0xE0, time, Some(pcr), is_key, &image, &mut counters.video, out);
-        unit(picture.audio_pid, 0xC0, time, None, false, &sound, &mut counters.audio, out);
+        unit(picture.audio_pid, 0xC0, sound_time, None, false, &sound, &mut counters.audio, out);
     } else {
         sound.resize(frame_bytes.saturating_sub(out.len() - before).max(150), 0x55);
         end_mark(&mut sound, sound_mark, serial, number);

@@ -508,6 +508,17 @@ fn language(mut descriptors: &[u8]) -> Option<String> {
     None
 }
 
+/// Returns PID, origin and presentation time of each PES packet of a recording that a provider has marked.
+pub fn presentation_times(recording: &[u8]) -> Vec<(u16, Mark, i64)> {
+    let of_packet = |packet: &[u8]| {
+        let (_, _, payload) = adaptation(packet, packet[3] >> 4 & 0b11).ok()?;
+        let is_start = packet[1] & 0x40 != 0 && payload.starts_with(&[0, 0, 1]) && payload.len() > 14;
+        let mark = mark_of(payload).filter(|_| is_start)?;
+        Some((u16::from_be_bytes([packet[1] & 0x1F, packet[2]]), mark, times(payload).0?))
+    };
+    recording.chunks_exact(PACKET).filter_map(of_packet).collect()
+}
+
 fn times(payload: &[u8]) -> (Option<i64>, Option<i64>) {
     let time = |at: usize| {
         payload.get(at..at + 5).map(|b| {

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use domain::ids::ProfileId;
-use domain::playout::{Attempt, AttemptReason, Failure, FailureScope, Input};
+use domain::playout::{Attempt, AttemptReason, Failure, FailureKind, FailureScope, Input, Patience};
 use domain::recording::RecordingClaim;
 use domain::settings::AtLimit;
-use media::error::{self, Cause, UpstreamError};
+use media::error::{self, Cause, LossKind, UpstreamError};
 use media::ring::EndReason;
 use media::source::{self, Source};
 use tokio::time::Instant;
@@ -60,14 +60,14 @@ impl State {
         self.lost(attempt, UpstreamError::new(Cause::Revoked));
     }
 
-    /// Gives up the slot if nobody watches, if the only viewer is the one who asks for the other channel, or to a recording
+    /// Gives up the slot if nobody watches, if all viewers are the device that asks for the other channel, or to a recording
     /// that precedes those of this channel or for which these can move to another account.
     fn yield_slot(&mut self, asked_by: u64, viewer: Option<&Viewer>, claim: Option<&RecordingClaim>) {
         let is_deserted = self.is_deserted();
         let n_edges = self.sharing.n_edges();
         let is_replaced = self.context.env.settings().at_limit == AtLimit::ReplaceOwn
             && n_edges == 0
-            && viewer.zip(self.audience.sole_viewer()).is_some_and(|(new, own)| own.is_same_device(new));
+            && viewer.is_some_and(|it| self.audience.is_of_device(it));
         let playing = self.upstream.profile();
         let is_preceded = claim.is_some_and(|it| {
             self.audience.yields_to(it, playing, n_edges) || (it.moves() && self.moves_elsewhere(playing))
@@ -173,17 +173,22 @@ impl State {
     }
 
     /// Opens the stream of an attempt with the lease just granted.
-    pub(super) fn open(&mut self, attempt: Attempt, time_left: Option<Duration>) {
+    pub(super) fn open(&mut self, attempt: Attempt, patience: Option<Patience>) {
         let Some(grant) = self.upstream.take_grant(attempt) else { return };
         let is_speculative = self.upstream.is_speculative();
         self.report(ChannelChange::Opening { candidate: grant.candidate.clone(), is_speculative });
         let context = &self.context;
-        let known = self.upstream.playlist_at(&grant.candidate.url);
+        let known = self.upstream.known_source(&grant.candidate.url);
         self.upstream.opening(attempt, grant, |candidate, lease| {
-            let request = open_request(candidate, &context.env.plans.conditions(), known);
+            let mut request = open_request(candidate, &context.env.plans.conditions(), known);
+            request.other_addresses = context.env.plans.addresses().other_forms(candidate);
             let mut upstream = context.env.upstream();
-            if let Some(time_left) = time_left {
-                upstream.settings.extend_to(time_left);
+            if let Some(patience) = patience {
+                let connect_timeout = upstream.settings.connect_timeout;
+                upstream.settings.extend_to(patience.first_packet);
+                if !patience.extends_connect {
+                    upstream.settings.connect_timeout = connect_timeout;
+                }
             }
             let myself = context.myself.clone();
             let panicked = UpstreamError::new(Cause::Panicked);
@@ -225,7 +230,13 @@ impl State {
             return self.lost_predecessor(attempt, lost, cause);
         }
         let played = lost.was_playing.then(|| lost.played.unwrap_or_default());
-        if *cause.cause() != Cause::Revoked {
+        let kind = match cause.kind() {
+            LossKind::Ended => FailureKind::Ended,
+            LossKind::Other => FailureKind::Other,
+        };
+        if kind == FailureKind::Ended && lost.played_well {
+            self.context.env.health.ended(lost.candidate.stream, &cause);
+        } else if *cause.cause() != Cause::Revoked {
             self.context.env.health.lost(lost.candidate.stream, &cause, played);
         }
         let scope = match cause.scope() {
@@ -255,6 +266,7 @@ impl State {
             retry: cause.can_retry() || has_moved,
             is_permanent: cause.is_permanent() && !counts_late && !has_moved,
             just_released: counts_late || (is_crowded && lost.waits_for_release),
+            kind,
         };
         self.push_reported(
             Input::Lost { attempt, failure },
@@ -277,6 +289,7 @@ impl State {
             retry: true,
             is_permanent: false,
             just_released: false,
+            kind: FailureKind::Other,
         };
         let LostAttempt { candidate, was_playing, .. } = lost;
         self.push_reported(

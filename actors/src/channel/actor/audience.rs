@@ -160,17 +160,17 @@ impl Audience {
     }
 
     /// Returns the viewer for whom the channel starts: that of the latest waiting join or, after it was admitted, the
-    /// only viewer.
+    /// latest one if all are the same device.
     pub(super) fn starting_viewer(&self) -> Option<Viewer> {
         match self.waiting.last() {
             Some(join) => Some(join.request.viewer.clone()),
-            None => self.sole_viewer().cloned(),
+            None => self.clients.latest().filter(|it| self.is_of_device(it)),
         }
     }
 
-    /// Returns the only viewer, if the channel has exactly one and no join waits.
-    pub(super) fn sole_viewer(&self) -> Option<&Viewer> {
-        if self.waiting.is_empty() { self.clients.only() } else { None }
+    /// Returns whether nobody watches except the device that `new` is, and no join waits.
+    pub(super) fn is_of_device(&self, new: &Viewer) -> bool {
+        self.waiting.is_empty() && self.clients.are_device(new)
     }
 
     /// Returns whether the channel plays for recordings only.

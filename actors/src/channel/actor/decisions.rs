@@ -44,7 +44,7 @@ impl State {
     fn carry_out(&mut self, action: Action) {
         match action {
             Action::Ask { attempt, order, why, beside } => self.request_slot(attempt, &order, why, beside),
-            Action::Open { attempt, time_left, .. } => self.open(attempt, time_left),
+            Action::Open { attempt, patience, .. } => self.open(attempt, patience),
             Action::Prepare { attempt } => self.upstream.prepare(attempt),
             Action::Follow { attempt } => self.upstream.follow(attempt),
             Action::Abandon { attempt } => self.abandon(attempt),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use domain::event::{ChannelRef, Event, EventBody, StreamRef};
 use domain::plan::Candidate;
 use domain::playout::{AttemptReason, SwitchRefusal};
-use media::error::{Cause, UpstreamError};
+use media::error::UpstreamError;
 use media::ring::EndReason;
 use tracing::{debug, error, info, warn};
 
@@ -159,9 +159,7 @@ impl State {
             );
         }
         let mut entry = RunEntry::new(RunEntryKind::Lost).about(candidate).cause(cause.label()).detail(cause);
-        if let Cause::Status(status) = cause.cause() {
-            entry.upstream_status = Some(*status);
-        }
+        entry.upstream_status = cause.status();
         self.write(entry);
     }
 

@@ -12,7 +12,7 @@ use domain::settings::Settings;
 use domain::source_url::SourceUrl;
 use media::pump::{self, PumpHandle, PumpSettings};
 use media::ring::{self, EndReason, Ring, RingSettings};
-use media::source::{PlaylistFormat, Source};
+use media::source::{KnownSource, Source};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -62,6 +62,8 @@ pub(super) struct LostAttempt {
     pub(super) was_playing: bool,
     /// For how long it played.
     pub(super) played: Option<Duration>,
+    /// Whether it played for long enough that its end does not count as a failure.
+    pub(super) played_well: bool,
 }
 
 /// Everything that a release gives back.
@@ -82,8 +84,8 @@ pub(super) struct ChannelUpstream {
     playout: Playout,
     tries: BTreeMap<Attempt, Try>,
     playing: Option<(Attempt, Candidate)>,
-    /// Addresses of the plan that led to a playlist of segments, which a program reads.
-    playlists: HashMap<SourceUrl, PlaylistFormat>,
+    /// The findings of the last openings of addresses of the plan.
+    known_sources: HashMap<SourceUrl, KnownSource>,
     deadline: Option<(Instant, AbortOnDropHandle<()>)>,
     ring: Ring,
     pump: PumpHandle,
@@ -152,7 +154,7 @@ impl ChannelUpstream {
             playout: Playout::new(Vec::new(), PlayoutSettings::from(&*settings), *serial),
             tries: BTreeMap::new(),
             playing: None,
-            playlists: HashMap::new(),
+            known_sources: HashMap::new(),
             deadline: None,
             ring,
             pump,
@@ -175,7 +177,7 @@ impl ChannelUpstream {
         let places = plan.candidates.iter().map(Candidate::playout_candidate).collect();
         let is_changed = self.plan.as_ref() != Some(&plan);
         self.name = plan.name.as_str().into();
-        self.playlists.retain(|url, _| plan.candidates.iter().any(|it| it.url == *url));
+        self.known_sources.retain(|url, _| plan.candidates.iter().any(|it| it.url == *url));
         self.plan = Some(plan);
         (Input::Replan(places), is_changed)
     }
@@ -324,16 +326,17 @@ impl ChannelUpstream {
             Stage::Opening { since, .. } => since.elapsed(),
             _ => Duration::ZERO,
         };
-        if let Some(format) = source.info().playlist {
-            self.playlists.insert(it.candidate.url.clone(), format);
+        let known = &source.info().known;
+        if *known != KnownSource::default() {
+            self.known_sources.insert(it.candidate.url.clone(), known.clone());
         }
         it.stage = Stage::Opened(source);
         Some((it.candidate.stream, took))
     }
 
-    /// Returns the format of the playlist of segments that this address led to, if it did.
-    pub(super) fn playlist_at(&self, url: &SourceUrl) -> Option<PlaylistFormat> {
-        self.playlists.get(url).copied()
+    /// Returns what the last opening of this address has shown.
+    pub(super) fn known_source(&self, url: &SourceUrl) -> KnownSource {
+        self.known_sources.get(url).cloned().unwrap_or_default()
     }
 
     /// Passes an opened source to the pump, to be read beside the one that plays.
@@ -368,6 +371,7 @@ impl ChannelUpstream {
     /// Ends an attempt that failed. Returns `None` when it is already over.
     pub(super) fn lost(&mut self, attempt: Attempt) -> Option<LostAttempt> {
         let was_playing = self.is_playing(attempt);
+        let played_well = was_playing && self.playout.has_played_well(Instant::now().into_std());
         let it = self.tries.remove(&attempt)?;
         let mut played = None;
         if was_playing {
@@ -375,7 +379,7 @@ impl ChannelUpstream {
             played = self.meter.end();
         } else {
             // The next attempt finds out again what the address leads to.
-            self.playlists.remove(&it.candidate.url);
+            self.known_sources.remove(&it.candidate.url);
         }
         let waits_for_release =
             self.plan.as_ref().is_some_and(|plan| plan.waits_for_release(&it.candidate.pool));
@@ -386,6 +390,7 @@ impl ChannelUpstream {
             waits_for_release,
             was_playing,
             played,
+            played_well,
         })
     }
 

@@ -23,7 +23,7 @@ use crate::plans::Target;
 use crate::slots::tests::{grouped, pool};
 use crate::slots::{Actor, Arguments, SlotCandidate};
 use crate::testing::{channel, inbox};
-use crate::viewer::Viewer;
+use crate::viewer::{Identity, Viewer};
 
 /// Time after which nodes that have just started grant slots.
 const START: Duration = Duration::from_secs(30);
@@ -193,6 +193,7 @@ async fn a_holder_of_another_node_is_asked_to_yield_and_knows_for_whom() {
         user: Some("kid".to_owned()),
         address: "10.0.0.7".parse().unwrap(),
         agent: "player".to_owned(),
+        identity: Identity::default(),
     };
     second.ask_for(&[pool(1, 1)], Asking::Join(Some(viewer.clone())));
     assert_eq!(first.asked_to_yield().await.1, Some(viewer));

@@ -112,8 +112,12 @@ async fn a_failover_replaces_no_watched_channel() {
     b.ask(1, &[pool(1, 1)], Asking::Failover);
     assert!(matches!(a.message().await, SlotMessage::Yield { viewer: None, .. }));
     let c = fixture.holder(3).await;
-    let viewer =
-        Viewer { user: Some("ann".into()), address: "10.0.0.1".parse().unwrap(), agent: "player".into() };
+    let viewer = Viewer {
+        user: Some("ann".into()),
+        address: "10.0.0.1".parse().unwrap(),
+        agent: "player".into(),
+        identity: Identity::default(),
+    };
     c.ask(1, &[pool(1, 1)], Asking::Join(Some(viewer.clone())));
     assert!(matches!(a.message().await, SlotMessage::Yield { viewer: Some(it), .. } if it == viewer));
 }

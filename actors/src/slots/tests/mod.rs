@@ -23,7 +23,7 @@ use super::*;
 use crate::ask::Address;
 use crate::plans::Target;
 use crate::testing::inbox;
-use crate::viewer::Viewer;
+use crate::viewer::{Identity, Viewer};
 
 const LEASE_WAIT_SECONDS: u64 = domain::settings::LEASE_WAIT.as_secs();
 

@@ -37,6 +37,11 @@ pub fn film_id(url: &SourceUrl) -> Option<&str> {
     panel_id(url).filter(|it| it.0 != PanelContent::Live).map(|it| it.1)
 }
 
+/// Returns the id of a live stream in `/live/user/password/ID.ts` and `/user/password/ID`.
+pub fn live_id(url: &SourceUrl) -> Option<&str> {
+    panel_id(url).filter(|it| it.0 == PanelContent::Live).map(|it| it.1)
+}
+
 fn kind(segment: &str) -> Option<PanelContent> {
     match segment {
         "live" => Some(PanelContent::Live),

@@ -14,7 +14,7 @@ mod identity;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod model;
 
-pub use self::identity::film_id;
+pub use self::identity::{film_id, live_id};
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -459,7 +459,11 @@ pub fn stream_properties(entry: PlaylistEntry) -> StreamProperties {
 pub(crate) fn panel_id_of(identity: StreamIdentity, url: &SourceUrl) -> Option<String> {
     match identity {
         StreamIdentity::Url => None,
-        StreamIdentity::StreamId => identity::panel_id(url).map(|(content, id)| format!("{content:?} {id}")),
+        StreamIdentity::StreamId => {
+            let (content, id) = identity::panel_id(url)?;
+            let program = url.split_program().1.map(|it| format!(" program {it}"));
+            Some(format!("{content:?} {id}{}", program.unwrap_or_default()))
+        }
     }
 }
 
@@ -472,8 +476,9 @@ fn key(identity: StreamIdentity, properties: &StreamProperties) -> IdentityHash 
     [0u8, 1].map(|half| {
         let mut hasher = DefaultHasher::new();
         (half, panel_id).hash(&mut hasher);
-        if panel_id.is_none() {
-            properties.url.hash(&mut hasher);
+        match panel_id {
+            Some(_) => properties.url.split_program().1.hash(&mut hasher),
+            None => properties.url.hash(&mut hasher),
         }
         hasher.finish()
     })

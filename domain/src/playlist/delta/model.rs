@@ -89,7 +89,9 @@ fn expected(
     last_id: &mut u32,
 ) -> Vec<Stream> {
     let name = |stream: &Stream| match identity::panel_id(&stream.provider.url) {
-        Some(id) if case.identity == StreamIdentity::StreamId => format!("{id:?}"),
+        Some(id) if case.identity == StreamIdentity::StreamId => {
+            format!("{id:?} {:?}", stream.provider.url.split_program().1)
+        }
         _ => stream.provider.url.expose().to_owned(),
     };
     // If two streams have the same name and position, the one with the larger id moves to the next free position.

@@ -71,6 +71,25 @@ impl Account {
 }
 
 #[test]
+fn two_entries_of_one_address_with_other_programmes_are_two_streams() {
+    for identity in [StreamIdentity::Url, StreamIdentity::StreamId] {
+        let mut account = Account::new(identity);
+        let address = "http://h/live/u/p/7.ts";
+        let (one, two) = (format!("one {address}#program=1"), format!("two {address}#program=2"));
+        let whole = format!("whole {address}");
+        account.refresh(&[&one, &two, &whole]).check(&["1:one", "2:two", "3:whole"]);
+        // In another order they are the same.
+        account.refresh(&[&whole, &two, &one]).check(&["1:one", "2:two", "3:whole"]);
+        account.refresh(&[&two]).check(&["~1:one", "2:two", "~3:whole"]);
+    }
+    // The login may change where the panel's number is the identity.
+    let mut account = Account::new(StreamIdentity::StreamId);
+    account.refresh(&["one http://h/live/u/p/7.ts#program=1", "two http://h/live/u/p/7.ts#program=2"]);
+    account.refresh(&["two http://i/live/v/q/7.ts#program=2", "one http://i/live/v/q/7.ts#program=1"]);
+    account.check(&["1:one", "2:two"]);
+}
+
+#[test]
 fn an_empty_playlist_is_rejected_and_one_below_half_size_needs_confirmation() {
     for (before, now, expected) in [
         (0, 0, SizeCheck::Empty),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::ids::{ProfileId, StreamId};
 use crate::playout::{
-    Action, Attempt, AttemptReason, AttemptStep, Failure, FailureScope, GiveUp, Input, Playout,
+    Action, Attempt, AttemptReason, AttemptStep, Failure, FailureKind, FailureScope, GiveUp, Input, Playout,
     PlayoutCandidate, PlayoutChange, PlayoutSettings, PlayoutState, SwitchRefusal, SwitchTarget,
 };
 
@@ -31,6 +31,7 @@ pub(super) fn check_with(candidates: &str, settings: PlayoutSettings, lines: &[(
 }
 
 pub(super) fn failure(name: &str) -> Failure {
+    let kind = if name == "reset" { FailureKind::Ended } else { FailureKind::Other };
     let (scope, retry, is_permanent, just_released) = match name {
         "404" => (FailureScope::Stream, false, true, false),
         "timeout" | "stall" => (FailureScope::Stream, false, false, false),
@@ -42,7 +43,7 @@ pub(super) fn failure(name: &str) -> Failure {
         "403 beside others" => (FailureScope::Candidate, false, true, true),
         other => panic!("unknown failure {other}"),
     };
-    Failure { scope, retry, is_permanent, just_released }
+    Failure { scope, retry, is_permanent, just_released, kind }
 }
 
 fn candidate(text: &str) -> PlayoutCandidate {
@@ -290,9 +291,10 @@ impl Script {
                 };
                 format!("ask {}{suffix}", names.join(" "))
             }
-            Action::Open { index, time_left: None, .. } => format!("open {}", self.name(*index)),
-            Action::Open { index, time_left: Some(left), .. } => {
-                format!("open {} within {left:?}", self.name(*index))
+            Action::Open { index, patience: None, .. } => format!("open {}", self.name(*index)),
+            Action::Open { index, patience: Some(patience), .. } => {
+                let to_connect = if patience.extends_connect { "" } else { " once connected" };
+                format!("open {} within {:?}{to_connect}", self.name(*index), patience.first_packet)
             }
             Action::Follow { .. } => match self.in_progress().1 {
                 AttemptStep::Following { index, .. } => format!("follow {}", self.name(index)),

@@ -155,16 +155,16 @@ fn a_new_round_and_a_retry_leave_the_last_candidate_what_is_left() {
 }
 
 #[test]
-fn after_the_first_play_every_attempt_has_its_usual_time() {
+fn after_the_first_play_every_attempt_has_its_usual_time_while_others_are_untried() {
     check(
-        "a",
+        "a b",
         &[
-            ("start", "ask a"),
+            ("start", "ask a b"),
             ("a plays", "started with a"),
-            ("a is lost: stall", "release, back off 250ms"),
-            ("time passes", "after 250ms: ask a"),
+            ("after 6 s", "nothing"),
+            ("a is lost: reset", "release, ask a b"),
             ("a is granted", "open a"),
-            ("time passes", "after 6s: abandon, back off 500ms"),
+            ("time passes", "after 6s: abandon, ask b"),
         ],
     );
     // A start after a yield is a start again.
@@ -177,6 +177,58 @@ fn after_the_first_play_every_attempt_has_its_usual_time() {
             ("after 60 s", "nothing"),
             ("start", "ask a"),
             ("a is granted", "open a within 15s"),
+        ],
+    );
+}
+
+#[test]
+fn the_only_stream_has_the_patience_of_the_start_after_a_drop() {
+    // Not for connecting: a host that is down is asked again soon.
+    check(
+        "a",
+        &[
+            ("start", "ask a"),
+            ("a plays", "started with a"),
+            ("a is lost: stall", "release, back off 250ms"),
+            ("time passes", "after 250ms: ask a"),
+            ("a is granted", "open a within 15s once connected"),
+            ("after 14.9 s", "nothing"),
+            ("a opens", "follow a"),
+            // The pump has its usual time.
+            ("time passes", "after 4s: release, back off 500ms"),
+            ("time passes", "after 500ms: ask a"),
+            ("a is granted", "open a within 15s once connected"),
+            ("time passes", "after 17s: abandon, back off 1s"),
+            ("time passes", "after 1s: ask a"),
+            // What is left until the channel gives up.
+            ("after 10 s", "abandon, back off 2s, ask a"),
+        ],
+    );
+}
+
+#[test]
+fn a_stream_whose_others_failed_lately_has_the_patience_of_the_start_after_a_drop() {
+    check(
+        "a b",
+        &[
+            ("start", "ask a b"),
+            ("a plays", "started with a"),
+            ("after 10 s", "nothing"),
+            ("a is lost: reset", "release, ask a b"),
+            ("a is granted", "open a"),
+            ("after 4 s", "nothing"),
+            ("a is lost: timeout", "ask b"),
+            ("b is lost: 404", "back off 1s"),
+            ("time passes", "after 1s: ask a b"),
+            ("a is granted", "open a within 15s once connected"),
+            ("after 6 s", "nothing"),
+            ("a plays", "a is back"),
+            ("after 10 s", "nothing"),
+            ("a is lost: reset", "release, ask a b"),
+            ("a is granted", "open a within 15s once connected"),
+            // A new stream could use the time.
+            ("the plan is a b c", "nothing"),
+            ("time passes", "after 6s: abandon, ask c b"),
         ],
     );
 }

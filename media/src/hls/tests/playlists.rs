@@ -137,14 +137,59 @@ fn the_best_variant_within_the_limits_comes_first() {
         assert_eq!(order, expected);
         assert!(variants.is_empty());
     }
-    check(text, None, None, &["high", "middle", "low", "radio"]);
-    check(text, Some(720), None, &["middle", "low", "high", "radio"]);
-    check(text, Some(100), None, &["low", "middle", "high", "radio"]);
-    check(text, None, Some(2_000_000), &["low", "middle", "high", "radio"]);
-    check(text, Some(720), Some(100), &["low", "middle", "high", "radio"]);
+    check(text, None, None, &["high", "middle", "low"]);
+    check(text, Some(720), None, &["middle", "low", "high"]);
+    check(text, Some(100), None, &["low", "middle", "high"]);
+    check(text, None, Some(2_000_000), &["low", "middle", "high"]);
+    check(text, Some(720), Some(100), &["low", "middle", "high"]);
     let separate = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1,AUDIO=\"a\"\nx\n#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a\",URI=\"y\"\n";
     check(separate, None, None, &[]);
     check("#EXTM3U\n#EXT-X-STREAM-INF:\nx\n#EXT-X-STREAM-INF:BANDWIDTH=1e3\ny\n", None, None, &["y", "x"]);
+}
+
+#[test]
+fn a_master_never_leads_to_sound_alone_while_a_picture_is_offered() {
+    /// The attributes of variants, whose addresses are their positions; and the order in which they are tried.
+    #[track_caller]
+    fn check(variants: &[&str], expected: &[&str]) {
+        let sound = "#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a\",NAME=\"x\",URI=\"a.m3u8\"\n";
+        let lines = variants.iter().enumerate();
+        let lines: String = lines.map(|(at, it)| format!("#EXT-X-STREAM-INF:{it}\n{at}\n")).collect();
+        // The sound may be listed before and after the variants.
+        for text in [format!("#EXTM3U\n{sound}{lines}"), format!("#EXTM3U\n{lines}{sound}")] {
+            let mut variants = Variants::new(master(&text), VariantLimits::default());
+            let order: Vec<_> = std::iter::from_fn(|| variants.take_next()).map(|it| it.address).collect();
+            assert_eq!(order, expected, "{text}");
+        }
+    }
+    let radio = "BANDWIDTH=64000,CODECS=\"mp4a.40.2\"";
+    let radio_apart = "BANDWIDTH=64000,CODECS=\"mp4a.40.2\",AUDIO=\"a\"";
+    let apart = "BANDWIDTH=3000000,RESOLUTION=1280x720,CODECS=\"avc1.64001f,mp4a.40.2\",AUDIO=\"a\"";
+    let whole = "BANDWIDTH=2000000,RESOLUTION=640x360,CODECS=\"avc1.64001f,mp4a.40.2\"";
+    let mute = "BANDWIDTH=9000000,RESOLUTION=640x360,CODECS=\"avc1.64001f\"";
+    let unknown = "BANDWIDTH=5000000";
+    // Nothing that the gateway reads has picture and sound: a program does it.
+    for radio in [radio, radio_apart] {
+        check(&[radio, apart], &[]);
+        check(&[apart, radio], &[]);
+    }
+    check(&[unknown, apart, radio], &[]);
+    check(&[apart, unknown], &[]);
+    // The picture shows in any of these attributes.
+    for picture in
+        ["RESOLUTION=1x1", "FRAME-RATE=25", "VIDEO=\"v\"", "HDCP-LEVEL=NONE", "CODECS=\"hvc1.1.6,ec-3\""]
+    {
+        check(&[radio, &format!("{picture},AUDIO=\"a\"")], &[]);
+        check(&[radio, picture], &["1"]);
+    }
+    check(&[radio, apart, whole], &["2"]);
+    check(&[mute, whole, radio], &["1", "0"]);
+    check(&[mute, radio], &["0"]);
+    check(&[unknown, whole], &["1", "0"]);
+    // Without a picture it is radio, or may be anything.
+    check(&[radio, "BANDWIDTH=96000,CODECS=\"mp4a.40.2\""], &["1", "0"]);
+    check(&[radio, unknown], &["1", "0"]);
+    check(&[radio_apart], &[]);
 }
 
 #[test]

@@ -14,17 +14,14 @@ pub(crate) const H264: [u8; 3] = [0x1B, 0x1F, 0x20];
 /// Stream type of H.265.
 pub(crate) const H265: u8 = 0x24;
 
-/// Returns the sequence parameter set in the first packet of a key frame; `None` if it is not there as a whole.
-pub(crate) fn parameter_set(packet: Packet<'_>, access: RandomAccess) -> Option<Vec<u8>> {
+/// Returns the sequence parameter set in the start of a PES packet with a key frame; `None` if it is not there as a whole.
+pub(crate) fn parameter_set(pes: &[u8], access: RandomAccess) -> Option<Vec<u8>> {
     let RandomAccess::Video { stream_type, .. } = access else { return None };
-    if packet.is_scrambled() {
-        return None;
-    }
-    let [0, 0, 1, 0xE0..=0xEF | 0xFD, _, _, _, _, header, rest @ ..] = packet.payload() else { return None };
+    let [0, 0, 1, 0xE0..=0xEF | 0xFD, _, _, _, _, header, rest @ ..] = pes else { return None };
     let data = rest.get(usize::from(*header)..)?;
     let mut starts = memchr::memmem::find_iter(data, &[0, 0, 1]).peekable();
     while let Some(at) = starts.next() {
-        // One that is not followed by another unit may continue in the next packet.
+        // One that is not followed by another unit may continue behind these bytes.
         let unit = data.get(at + 3..*starts.peek()?)?;
         if is_sequence_set(unit, stream_type) {
             let n_zeros = unit.iter().rev().take_while(|it| **it == 0).count();
@@ -32,6 +29,12 @@ pub(crate) fn parameter_set(packet: Packet<'_>, access: RandomAccess) -> Option<
         }
     }
     None
+}
+
+/// Returns whether the name of the codec follows from a parameter set.
+pub(crate) fn is_named_by_set(access: RandomAccess) -> bool {
+    let RandomAccess::Video { stream_type, .. } = access else { return false };
+    H264.contains(&stream_type) || stream_type == H265
 }
 
 fn is_sequence_set(unit: &[u8], stream_type: u8) -> bool {

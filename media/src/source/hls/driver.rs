@@ -23,6 +23,7 @@ use crate::hls::{
 };
 use crate::source::http::is_headless;
 use crate::source::probe::{GZIP_MAGIC, Probe, Probed};
+use crate::ts::table_reader::TableHints;
 
 /// Maximum length of the body of a key; the key itself has 16 bytes.
 const KEY_BYTES_MAX: usize = 1 << 10;
@@ -95,6 +96,7 @@ impl Driver {
         client: HlsClient,
         outlet: Outlet,
         limits: VariantLimits,
+        hints: TableHints,
         first: &FirstPlaylist,
     ) -> Self {
         Self {
@@ -109,7 +111,7 @@ impl Driver {
             found: first.found.clone(),
             n_failed_loads: 0,
             last_error: None,
-            probe: Some(Probe::new(None)),
+            probe: Some(Probe::new(None, hints)),
         }
     }
 

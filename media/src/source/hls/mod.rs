@@ -76,7 +76,7 @@ impl HlsSource {
         let secrets_for = requested.target.clone();
         let client = HlsClient::new(http, upstream.clone(), request.clone(), secrets_for, cookies);
         let first = FirstPlaylist { early, requested, found };
-        let driver = Driver::new(client, outlet.clone(), limits, &first);
+        let driver = Driver::new(client, outlet.clone(), limits, request.table_hints(), &first);
         Self {
             driver: Box::pin(driver.run(first)),
             outlet,

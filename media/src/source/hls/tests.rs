@@ -119,7 +119,7 @@ async fn a_live_playlist_is_followed_from_three_segments_before_its_end_over_one
     let setup = Setup::new();
     setup.lists(&[list(0..5), list(1..6), list(3..8), ended(4..9)]);
     let mut source = setup.open().await.unwrap();
-    assert_eq!((source.info().place.as_str(), source.info().playlist), ("a:80", None));
+    assert_eq!((source.info().place.as_str(), source.info().known.playlist), ("a:80", None));
     assert_eq!(setup.permits.n_delivered(), 1);
     let (all, error) = setup.read(&mut source).await;
     assert_eq!((setup.numbers(&all), error.cause()), ((2..9).collect(), &Cause::Ended));

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use super::random::{spec, start};
 use super::*;
 use crate::splice::Continuation;
+use crate::ts::table_reader::TableHints;
 
 /// Time at which the second source connects, while the first one plays.
 const CONNECTS_MS: u64 = 6_000;
@@ -38,7 +39,7 @@ fn play_beside(first: &Spec, second: &Spec, burst_ms: u64, hop_ms: u64) -> (Play
             test.packet(&packet, at);
         } else if is_second {
             if !std::mem::replace(&mut is_prepared, true) {
-                test.splice.prepare();
+                test.splice.prepare(&TableHints::default());
             }
             test.splice.prepared_packet(Packet::new(&packet), at);
         }

@@ -184,6 +184,8 @@ impl Checker {
             self.pmt_pid = Some(map);
             self.programs.insert((u16_at(&section, 3), program, map));
         } else {
+            let number = u16_at(&section, 3);
+            assert!(self.programs.iter().any(|it| it.1 == number), "a PMT of programme {number}");
             self.pcr_pid = u16_at(&section, 8) & 0x1FFF;
             self.streams.clear();
             let mut rest = &section[12 + usize::from(u16_at(&section, 10) & 0x0FFF)..length - 4];

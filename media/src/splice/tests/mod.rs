@@ -3,6 +3,7 @@ mod beside;
 mod builder;
 mod checker;
 mod frames;
+mod jumps;
 mod random;
 mod start;
 mod tables;

@@ -51,7 +51,34 @@ fn a_pmt_of_many_packets_continues_its_counter() {
 }
 
 #[test]
-fn only_the_first_of_several_programmes_is_sent() {
+fn tables_that_are_wrong_are_right_in_the_output() {
+    // The number of the PMT, or every checksum.
+    for has_other_number in [true, false] {
+        let spec = Spec::default();
+        let mut other = spec.tables().1;
+        other.program = 77;
+        let mut test = TestSplice::new();
+        for (at, mut packet) in spec.packets(0, 8_000) {
+            let pid = Packet::new(&packet).pid();
+            if has_other_number && pid == spec.pmt_pid {
+                let cc = packet[3];
+                packet = other.packets(pid, 0).remove(0);
+                set_cc(&mut packet, cc);
+            } else if !has_other_number && (pid == 0 || pid == spec.pmt_pid) {
+                let length = usize::from(packet[7]);
+                packet[7 + length] ^= 0x55;
+            }
+            test.packet(&packet, ms(at));
+        }
+        // The checker refuses tables with another number or a wrong checksum.
+        let checker = test.finish().checker;
+        assert_eq!(checker.programs.iter().copied().collect::<Vec<_>>(), [(7, 1, 0x1000)]);
+        assert!(checker.pes.iter().any(|pes| pes.at > ms(7_000)), "other number: {has_other_number}");
+    }
+}
+
+#[test]
+fn the_first_programme_with_a_picture_is_sent() {
     let spec = Spec::default();
     let (mut pat, _) = spec.tables();
     pat.programs.push((2, 0x1100));

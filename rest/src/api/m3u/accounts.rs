@@ -163,8 +163,21 @@ async fn update(
                 logins::forget_answers(write, &mut account)?;
                 guide::forget_guides(write, &account)?;
             }
-            if uses_first_address || account.list != before.list {
+            if account.list != before.list {
                 write.remove::<AddressRecord>(id)?;
+            } else if let Some(mut record) = write.get::<AddressRecord>(id)? {
+                let known = record.clone();
+                if uses_first_address {
+                    record.forget_addresses();
+                }
+                if account.live_form != before.live_form {
+                    record.forget_form();
+                }
+                if record == AddressRecord::new(AccountId(id)) {
+                    write.remove::<AddressRecord>(id)?;
+                } else if record != known {
+                    write.put(&record)?;
+                }
             }
             if account != before {
                 server_groups::check(write, &account)?;

@@ -10,7 +10,7 @@ use config::check_node_name;
 use domain::account::{Account, PlaylistLocation, Rule};
 use domain::auto_sync::{ORPHAN_CLEANUP, OrphanCleanup};
 use domain::catchup::{ProviderZone, TIME_ZONE};
-use domain::panel::PanelAddress;
+use domain::panel::{LiveForm, PanelAddress};
 use domain::playlist::rules::Rules;
 use domain::proxy::ProxyAddress;
 use domain::source_url::SourceUrl;
@@ -34,6 +34,7 @@ pub(super) struct Change {
     proxy: Option<Option<ProxyAddress>>,
     further_addresses: Option<Vec<SourceUrl>>,
     nodes: Option<Vec<String>>,
+    live_form: Option<Option<LiveForm>>,
     others: M3UAccountEdit,
 }
 
@@ -102,11 +103,20 @@ impl Change {
             }
         };
         let further_addresses = edit.further_addresses.take().map(|it| addresses_of(it, &mut errors));
+        let live_form = edit.live_form.take().map(|it| it.0.setting());
+        let is_panel = match &location {
+            LocationChange::Is(list) => list.panel().is_some(),
+            _ => now.panel().is_some(),
+        };
+        if live_form.is_some_and(|it| it.is_some()) && !is_panel {
+            errors.add("live_form", "Only accounts of the type XC have a form of addresses.");
+        }
         let nodes = edit.nodes.take().map(|it| nodes_of(it, &mut errors));
         Ok(errors.or(Change {
             proxy,
             nodes,
             further_addresses,
+            live_form,
             location,
             user_agent,
             headers,
@@ -133,6 +143,10 @@ impl Change {
         set(&mut account.release_delay, self.release_delay);
         set(&mut account.proxy, self.proxy);
         set(&mut account.further_addresses, self.further_addresses);
+        set(&mut account.live_form, self.live_form);
+        if account.list.panel().is_none() {
+            account.live_form = None;
+        }
         set(&mut account.nodes, self.nodes);
         set(&mut account.headers_for_all_hosts, edit.headers_for_all_hosts);
         set(&mut account.allowed_networks, edit.allowed_networks.map(|it| it.0));

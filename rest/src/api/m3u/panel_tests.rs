@@ -1,6 +1,9 @@
 //! The fields of panel accounts. `tests/it/panels.rs` tests their refreshes over real sockets.
 
 use domain::account::{Account, PlaylistLocation};
+use domain::account_addresses::AddressRecord;
+use domain::ids::AccountId;
+use domain::panel::{LiveForm, ProfileInfo};
 use serde_json::{Value, json};
 
 use super::accounts::LIST;
@@ -95,6 +98,72 @@ async fn an_incomplete_panel_account_is_refused_by_field() {
         let refused = rest.admin("POST", LIST, account).await;
         assert_eq!((refused.status, &refused.body), (400, &errors), "{body}");
     }
+}
+
+#[tokio::test]
+async fn the_form_of_addresses_is_the_setting_else_the_one_found_else_the_one_of_the_login() {
+    let rest = Rest::start().await;
+    let body = json!({
+        "name": "a", "account_type": "XC", "server_url": SERVER, "username": "u", "password": SECRET,
+    });
+    let made = rest.admin("POST", LIST, body).await;
+    let path = one(&made.body["id"]);
+    let id = u32::try_from(made.body["id"].as_u64().unwrap()).unwrap();
+    let check = async |setting: &str, form: &str, source: &str| {
+        let seen = rest.standard("GET", &path, Value::Null).await.body;
+        let shown = [&seen["live_form"], &seen["live_form_in_use"], &seen["live_form_source"]];
+        assert_eq!(shown, [setting, form, source]);
+    };
+    let change = async |form: &str| {
+        let changed = rest.admin("PATCH", &path, json!({ "live_form": form })).await;
+        assert_eq!(changed.status, 200, "{}", changed.text);
+    };
+    check("auto", "ts", "default").await;
+    let store = rest.models.store.clone();
+    let profile = rest.models.accounts.load().get(id).unwrap().default_profile().unwrap().id;
+    let formats = json!({ "allowed_output_formats": ["m3u8", "rtmp"] });
+    let user_info = formats.as_object().unwrap().clone();
+    let info = ProfileInfo { user_info, ..ProfileInfo::new(profile, AccountId(id)) };
+    store.write(move |write| write.put(&info)).await.unwrap();
+    check("auto", "m3u8", "login").await;
+    let mut record = AddressRecord::new(AccountId(id));
+    record.form_found(LiveForm::NoExtension, 1_800_000_000_000);
+    let found = record.clone();
+    store.write(move |write| write.put(&found)).await.unwrap();
+    check("auto", "none", "found").await;
+    // What says nothing about the form keeps it.
+    for other in
+        [json!({ "name": "b" }), json!({ "live_form": "auto" }), json!({ "use_first_address": true })]
+    {
+        let changed = rest.admin("PATCH", &path, other).await;
+        assert_eq!(changed.status, 200, "{}", changed.text);
+        check("auto", "none", "found").await;
+    }
+    for form in ["ts", "none", "m3u8"] {
+        change(form).await;
+        check(form, form, "setting").await;
+        change("auto").await;
+        check("auto", "m3u8", "login").await;
+    }
+    assert_eq!(store.collection::<AddressRecord>().get(id).unwrap(), None, "it may be found out at once");
+    // Another login may be one of another panel.
+    store.write(move |write| write.put(&record)).await.unwrap();
+    check("auto", "none", "found").await;
+    let changed = rest.admin("PATCH", &path, json!({ "username": "bert" })).await;
+    assert_eq!(changed.status, 200, "{}", changed.text);
+    check("auto", "ts", "default").await;
+    change("m3u8").await;
+    let refused = rest.admin("PATCH", &path, json!({ "live_form": "flv" })).await;
+    let message = refused.body["live_form"][0].as_str().unwrap_or_default();
+    assert!(message.starts_with("\"flv\" is not a valid choice."), "{}", refused.text);
+    // A playlist names whole addresses.
+    let changed = rest.admin("PATCH", &path, json!({ "account_type": "STD" })).await;
+    let shown = [&changed.body["live_form"], &changed.body["live_form_in_use"]];
+    assert_eq!(shown, [&json!("auto"), &Value::Null], "{}", changed.text);
+    let refused = rest.admin("PATCH", &path, json!({ "live_form": "ts" })).await;
+    let message = json!({ "live_form": ["Only accounts of the type XC have a form of addresses."] });
+    assert_eq!((refused.status, &refused.body), (400, &message));
+    assert_eq!(rest.admin("PATCH", &path, json!({ "live_form": "auto" })).await.status, 200);
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use domain::account_group::AccountGroup;
 use domain::egress::AllowedNetworks;
 use domain::group::Group;
 use domain::ids::{AccountId, ProfileId, ServerGroupId};
-use domain::panel::{LoginState, ProfileInfo};
+use domain::panel::{LiveForm, LiveFormSource, LoginState, ProfileInfo};
 use domain::secret::Secret;
 use domain::stream::{RequestHeaders, Stream};
 use domain::streams::StreamSnapshot;
@@ -146,6 +146,19 @@ pub(crate) struct M3UAccountView {
     #[field(write_only)]
     #[serde(skip)]
     use_first_address: WriteOnly<bool>,
+    /// Form of the addresses of live streams of a panel: `ts` (`ID.ts`), `none` (`ID` without an extension) or `m3u8`
+    /// (`ID.m3u8`). `auto`: the form that the panel names for the login, otherwise `ts`; if the panel answers a stream with
+    /// 404, 405, 406 or a web page, the others are tried, at most once a day, and one that plays is remembered. A change of
+    /// this field forgets it. Only for the type `XC`.
+    #[field(edit, example = "auto")]
+    live_form: Named<LiveFormChoice>,
+    /// The form in use; `null` for accounts without a panel.
+    #[field(example = "ts")]
+    live_form_in_use: Option<Named<LiveForm>>,
+    /// Why this form is in use. `setting`: an admin chose it. `found`: a stream played after another form was not served.
+    /// `login`: the panel names it for the login. `default`: nothing is known. `null` for accounts without a panel.
+    #[field(example = "login")]
+    live_form_source: Option<Named<LiveFormSource>>,
     /// Hours between two refreshes; 0 disables them.
     #[field(edit, at_most = 8_760, example = "24")]
     refresh_interval: u32,
@@ -206,6 +219,41 @@ pub(crate) struct M3UAccountView {
     /// Seconds for which the provider still counts a closed connection.
     #[field(edit, at_least = 0, at_most = 3_600, example = "0")]
     release_delay: f64,
+}
+
+choice!(LiveForm { Ts = "ts", NoExtension = "none", M3u8 = "m3u8" });
+
+choice!(LiveFormSource { Setting = "setting", Found = "found", Login = "login", Default = "default" });
+
+choice!(
+    /// The form of addresses that an admin chose.
+    enum LiveFormChoice {
+        Auto = "auto",
+        Ts = "ts",
+        NoExtension = "none",
+        M3u8 = "m3u8",
+    }
+);
+
+impl LiveFormChoice {
+    fn from_setting(form: Option<LiveForm>) -> Self {
+        match form {
+            None => Self::Auto,
+            Some(LiveForm::Ts) => Self::Ts,
+            Some(LiveForm::NoExtension) => Self::NoExtension,
+            Some(LiveForm::M3u8) => Self::M3u8,
+        }
+    }
+
+    /// Returns the form; `None` leaves it to the panel.
+    pub(super) fn setting(self) -> Option<LiveForm> {
+        match self {
+            Self::Auto => None,
+            Self::Ts => Some(LiveForm::Ts),
+            Self::NoExtension => Some(LiveForm::NoExtension),
+            Self::M3u8 => Some(LiveForm::M3u8),
+        }
+    }
 }
 
 choice!(AllowedNetworks { OfPlaylist = "of_playlist", Private = "private", Loopback = "loopback" });
@@ -390,6 +438,7 @@ impl Render for Account {
         let addresses = if has_choice { addresses_of(self) } else { Vec::new() };
         let address = lookup.addresses.get(self.id.0).map(|it| (**it).clone());
         let address = address.unwrap_or_else(|| AddressRecord::new(self.id));
+        let live_form = self.list.panel().map(|_| lookup.live_form(self, &address));
         let mut profiles: Vec<_> = self.profiles.iter().map(|it| (self, it).view(lookup)).collect();
         profiles.sort_by_key(|it| !it.is_default);
         let streams = lookup.context.models.store.collection::<Stream>();
@@ -424,6 +473,9 @@ impl Render for Account {
             active_address_since: Some(address.changed_at).filter(|it| *it != 0 && has_choice).map(Time),
             active_address_cause: Some(address.cause.clone()).filter(|it| !it.is_empty() && has_choice),
             use_first_address: WriteOnly::HIDDEN,
+            live_form: Named(LiveFormChoice::from_setting(self.live_form)),
+            live_form_in_use: live_form.map(|it| Named(it.0)),
+            live_form_source: live_form.map(|it| Named(it.1)),
             refresh_interval: self.schedule.interval_hours,
             cron_expression: self.schedule.cron.clone(),
             exp_date: self.default_profile().and_then(|it| it.expires_at).map(Time),
@@ -485,6 +537,13 @@ impl AccountLookup {
     /// Returns the value for admins, and an empty one for others.
     fn if_admin<T: Default>(&self, make: impl FnOnce() -> T) -> T {
         if self.is_admin { make() } else { T::default() }
+    }
+
+    /// Returns the form of the addresses of live streams of a panel, and why it is in use.
+    fn live_form(&self, account: &Account, address: &AddressRecord) -> (LiveForm, LiveFormSource) {
+        let info = account.default_profile().and_then(|it| self.infos.get(it.id.0));
+        let login = info.and_then(|it| LiveForm::from_login(&it.user_info));
+        LiveForm::in_force(account.live_form, address.live_form, login)
     }
 
     fn filters(&self, account: &Account) -> Vec<M3UFilterView> {

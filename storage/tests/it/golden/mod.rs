@@ -69,9 +69,11 @@ fn golden(name: &str) -> PathBuf {
 fn now() -> Vec<Value> {
     vec![
         written(&samples::account()),
+        written_as("live_form", &samples::account_of_panel()),
         written(&samples::account_group()),
         written(&samples::audit_entry()),
         written(&samples::account_addresses()),
+        written_as("live_form", &samples::account_addresses_of_panel()),
         written(&samples::channel()),
         written_as("udp_output", &samples::channel_with_udp_output()),
         written_as("adult", &samples::channel_of_adult_streams()),

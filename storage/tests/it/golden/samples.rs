@@ -31,7 +31,7 @@ use domain::login::DeviceLogin;
 use domain::logo::Logo;
 use domain::notice::{DismissedNotices, Notice, NoticeKind, NoticePriority};
 use domain::output_profile::{LeftOutKind, OutputProfile};
-use domain::panel::{ExpiryNotice, LoginState, ProfileInfo};
+use domain::panel::{ExpiryNotice, LiveForm, LoginState, PanelLogin, ProfileInfo};
 use domain::personal_playlist::PersonalPlaylist;
 use domain::plugin::{PluginKey, PluginValue};
 use domain::recording::rules::{
@@ -301,6 +301,25 @@ pub(super) fn account_addresses() -> AddressRecord {
         }],
         ..AddressRecord::new(AccountId(2))
     }
+}
+
+/// An account whose panel serves another form of addresses than it names.
+pub(super) fn account_addresses_of_panel() -> AddressRecord {
+    let mut record = AddressRecord::new(AccountId(2));
+    record.form_found(LiveForm::NoExtension, 1_700_000_000_002);
+    record
+}
+
+/// An account of a panel, with a form of addresses that an admin chose.
+pub(super) fn account_of_panel() -> Account {
+    let list = PlaylistLocation::Panel(PanelLogin {
+        server: SourceUrl::new("http://panel.example"),
+        username: "anna".to_owned(),
+        password: Secret::new("hunter2"),
+    });
+    let profile = AccountProfile::default_of(ProfileId(2), "Default", 1);
+    let account = Account::new(AccountId(2), "Panel", list, profile, 1_700_000_000_000);
+    Account { live_form: Some(LiveForm::M3u8), ..account }
 }
 
 pub(super) fn group() -> Group {

@@ -210,6 +210,9 @@ export const text = texts({
 		deleteOne: (name: string) => `Delete ${name}`,
 		streamUrl: 'Address',
 		streamUrlNote: 'The address may contain credentials of the provider.',
+		program: 'Programme number',
+		programNote:
+			'For an address with several programmes. Without a number, the first one with a picture plays.',
 		showUrl: 'Show address',
 		ofProvider: (value: string) => `Provider: ${value}`,
 		usedBy: 'Channels that use it',

@@ -50,3 +50,28 @@ test('the form says what a list may lead to, and an admin allows more', async ()
 	await fireEvent.click(screen.getByRole('button', { name: 'Save' }));
 	await waitFor(() => expect(changes).toEqual([{ allowed_networks: 'private' }]));
 });
+
+test('the form says which addresses of a panel are in use, and an admin chooses another form', async () => {
+	const panel = {
+		...ACCOUNT,
+		account_type: 'XC',
+		uploaded_file: null,
+		server_url: 'http://panel.example',
+		username: 'anna',
+		live_form: 'auto',
+		live_form_in_use: 'none',
+		live_form_source: 'found',
+	} as unknown as Account;
+	render(AccountForm, { account: panel, onsaved: vi.fn(), ondeleted: vi.fn() });
+	const field = screen.getByLabelText<HTMLSelectElement>(/Addresses of live streams/);
+	const labels = [...field.options].map((it) => it.text);
+	expect(labels).toEqual([
+		'Automatic (found: without an extension)',
+		'with .ts',
+		'without an extension',
+		'with .m3u8',
+	]);
+	await fireEvent.change(field, { target: { selectedIndex: 3 } });
+	await fireEvent.click(screen.getByRole('button', { name: 'Save' }));
+	await waitFor(() => expect(changes).toEqual([{ live_form: 'm3u8' }]));
+});

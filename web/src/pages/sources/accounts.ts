@@ -49,6 +49,7 @@ export interface AccountValues {
 	proxy: string;
 	/** One per line. */
 	further_addresses: string;
+	live_form: Account['live_form'];
 	allowed_networks: Account['allowed_networks'];
 	auto_enable_new_groups_live: boolean;
 	enable_vod: boolean;
@@ -76,6 +77,7 @@ export function valuesOf(account: Account): AccountValues {
 		user_agent: account.user_agent ?? '',
 		proxy: account.proxy ?? '',
 		further_addresses: account.further_addresses.join('\n'),
+		live_form: account.live_form,
 		allowed_networks: account.allowed_networks,
 		auto_enable_new_groups_live: account.auto_enable_new_groups_live,
 		enable_vod: account.enable_vod,

@@ -102,6 +102,16 @@ export const text = texts({
 		furtherAddresses: 'Further addresses',
 		furtherAddressesHint:
 			'Other servers of the same provider, one per line. The next one is used when a server is dead.',
+		liveForm: 'Addresses of live streams',
+		liveFormHint:
+			'Some panels serve only one of these forms. The gateway uses the one that the panel names for the login. If the panel does not serve it, the gateway tries the others, at most once a day, and remembers the one that plays.',
+		liveFormAuto: (form: string | undefined, isFound: boolean) =>
+			form === undefined ? 'Automatic' : isFound ? `Automatic (found: ${form})` : `Automatic (now: ${form})`,
+		liveFormOf: {
+			ts: 'with .ts',
+			none: 'without an extension',
+			m3u8: 'with .m3u8',
+		},
 		networks: 'Networks that the list may lead into',
 		networksHint:
 			'Lists can name addresses near the gateway, such as routers and cameras. A list from the internet or an uploaded file therefore leads to the internet only, unless you allow more. Metadata services and the gateway itself are never allowed.',

@@ -41,6 +41,10 @@ pub(crate) struct NewStream {
     logo_url: Option<Option<WebUrl>>,
     /// Stream profile; by default that of the channel.
     stream_profile_id: Option<Option<StreamProfileId>>,
+    /// Number of the programme to play, where the URL leads to several. By default the one that the URL names with
+    /// `#program=N` at its end, else the first with a picture.
+    #[field(at_least = 1, at_most = 65535, example = "2")]
+    program_number: Option<Option<u16>>,
 }
 
 /// Changes to a stream. For a stream from a playlist the values override those of the provider until `null` removes
@@ -64,6 +68,10 @@ pub(crate) struct StreamEdit {
     logo_url: Option<Option<WebUrl>>,
     /// Stream profile; `null` selects that of the channel.
     stream_profile_id: Option<Option<StreamProfileId>>,
+    /// Number of the programme to play, where the URL leads to several; `null` selects the one that the URL names, else
+    /// the first with a picture.
+    #[field(at_least = 1, at_most = 65535, example = "2")]
+    program_number: Option<Option<u16>>,
 }
 
 /// The records that an edit refers to.
@@ -112,6 +120,7 @@ impl NewStream {
         let id = StreamId(write.next_id::<Stream>()?);
         let mut stream = Stream::new(id, CUSTOM_ACCOUNT, facts, now_ms());
         stream.stream_profile = found.profile.flatten();
+        stream.program = self.program_number.flatten();
         write.put(&stream)?;
         Ok(stream)
     }
@@ -139,6 +148,7 @@ impl StreamEdit {
             }
         }
         set(&mut stream.stream_profile, profile);
+        set(&mut stream.program, self.program_number);
         if stream != before {
             stream.updated_at = now_ms();
             write.put(&stream)?;

@@ -232,6 +232,11 @@ async fn a_stream_of_an_admin_is_created_read_updated_and_deleted() {
     );
     assert_eq!((shown("channel_group"), shown("channel_group_name")), (json!(8), json!("Sports")));
     assert_eq!((shown("stream_profile_id"), shown("provider")), (json!(2), json!(null)));
+    assert_eq!(shown("program_number"), json!(null));
+    for number in [json!(65535), json!(1), json!(null)] {
+        let changed = rest.admin("PATCH", &one, json!({ "program_number": number })).await;
+        assert_eq!((changed.status, &changed.body["program_number"]), (200, &number), "{}", changed.text);
+    }
     // Clients read their own writes.
     assert_eq!(found(&rest, "name=garden").await, [id]);
 
@@ -275,6 +280,10 @@ async fn an_invalid_stream_is_refused_by_field() {
             }),
         ),
         (json!({ "name": "a", "url": url, "logo_url": "x" }), json!({ "logo_url": ["Enter a valid URL."] })),
+        (
+            json!({ "name": "a", "url": url, "program_number": 0 }),
+            json!({ "program_number": ["Ensure this value is greater than or equal to 1."] }),
+        ),
     ] {
         let refused = rest.admin("POST", LIST, body.clone()).await;
         assert_eq!((refused.status, refused.body), (400, errors), "{body}");

@@ -63,6 +63,10 @@ pub(crate) struct StreamView {
     content_type: Named<StreamContent>,
     /// Stream profile; `null` selects that of the channel.
     stream_profile_id: Option<StreamProfileId>,
+    /// Number of the programme to play, where the URL leads to several; `null` selects the one that the URL names, else
+    /// the first with a picture.
+    #[field(example = "2")]
+    program_number: Option<u16>,
     /// Stable, unique identifier. Derived from ids, so it reveals no address.
     #[field(example = "0000000200000007")]
     stream_hash: String,
@@ -175,6 +179,7 @@ impl Render for Stream {
             stream_chno: self.provider.number.map(ChannelNumberValue),
             content_type: Named(self.content()),
             stream_profile_id: self.stream_profile,
+            program_number: self.program,
             stream_hash: format!("{:08x}{:08x}", self.account.0, self.id.0),
             local_file: None,
             is_stale: self.is_stale(),
