@@ -129,7 +129,7 @@ fn a_fragment_names_the_programme_and_is_never_sent() {
         (with("http://h/1.ts#other", None), "http://h/1.ts#other", None),
     ] {
         for delivery in [Delivery::Proxy, Delivery::Redirect] {
-            let plan = plan_of(&[stream.clone()], &[account(1, 1)], delivery);
+            let plan = plan_of(std::slice::from_ref(&stream), &[account(1, 1)], delivery);
             let candidate = &plan.candidates[0];
             assert_eq!((candidate.url.expose(), candidate.program), (url, program));
         }
