@@ -21,8 +21,8 @@ use crate::tuner::TunerSeats;
 /// Something that is kept until an answer is sent, such as a seat.
 pub(crate) type Held = Box<dyn Send + Sync>;
 
-/// Name of the cookie that recognises a player of HLS without a user. It gives access to nothing: it only lets the player end
-/// what it watched before.
+/// Name of the cookie that recognises a player of HLS without a user. It gives access to nothing: a request with it can only
+/// end the earlier channel of the same player.
 const PLAYER_COOKIE: &str = "hw_player";
 /// Number of characters of a value of the cookie: a UUID without hyphens.
 const COOKIE_CHARS: usize = 32;
