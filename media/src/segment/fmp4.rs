@@ -530,9 +530,11 @@ impl FragmentSegmenter {
     fn push_boundary(&mut self, decode: u64, sound_until: u64, arrived: Instant, end: Option<SegmentEnd>) {
         let start = self.part_start.take().unwrap_or(decode);
         let newest = self.newest_decode().unwrap_or(decode);
-        // A hole after the last picture belongs to the segment, and to none of its parts.
+        // A hole after the last picture belongs to the segment. Of its parts, the one before it lasts up to the part target,
+        // because only the last part of a segment may be much shorter.
         let has_hole = decode > newest && self.cutter.is_hole(decode - newest + self.last_duration);
-        let stop = if has_hole { newest } else { decode };
+        let may_be_short = end.is_some() || !self.part_target.1;
+        let stop = if has_hole && may_be_short { newest } else { decode };
         self.boundaries.push_back(Boundary {
             n_pictures: std::mem::take(&mut self.n_after_boundary),
             sound_until,
