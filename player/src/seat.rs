@@ -5,9 +5,8 @@ use std::net::IpAddr;
 use actors::{Identity, SeatRequest, Target, Viewer, may_watch};
 use domain::clients::is_shared_agent;
 use domain::user::{self, User};
-use http::header::COOKIE;
 use http::{HeaderMap, HeaderValue};
-use route_frame::call::Call;
+use route_frame::call::{Call, cookies};
 use server::reply::Refusal;
 use services::auth::{Denied, may_stream_from};
 use sha2::{Digest, Sha256};
@@ -58,10 +57,8 @@ fn is_device(call: &Call) -> bool {
 
 /// Returns the hash of the cookie that recognises a player, if the request has it.
 pub(super) fn sent_cookie(headers: &HeaderMap) -> Option<u64> {
-    let texts = headers.get_all(COOKIE).into_iter().filter_map(|it| it.to_str().ok());
-    let mut values = texts.flat_map(|it| it.split(';')).filter_map(|it| it.trim().split_once('='));
-    let is_own = |it: &(&str, &str)| it.0 == PLAYER_COOKIE && it.1.len() == COOKIE_CHARS;
-    values.find(is_own).map(|(_, value)| hash(value.as_bytes()))
+    let value = cookies(headers, PLAYER_COOKIE).find(|it| it.len() == COOKIE_CHARS)?;
+    Some(hash(value.as_bytes()))
 }
 
 /// A cookie for a player that sent none.
@@ -144,6 +141,8 @@ pub(super) fn check_permitted(
 
 #[cfg(test)]
 mod tests {
+    use http::header::COOKIE;
+
     use super::*;
 
     #[test]

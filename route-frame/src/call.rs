@@ -13,6 +13,7 @@ use domain::output_format::OutputFormat;
 use domain::query::Query;
 use domain::secret::Secret;
 use domain::user::{User, UserLevel};
+use http::header::COOKIE;
 use http::{HeaderMap, Method};
 use server::caller::Caller;
 use server::reply::Refusal;
@@ -29,6 +30,13 @@ use crate::context::FrameContext;
 /// Parameters of a login in the query or in a form.
 pub(super) const QUERY_USERNAME: &str = "username";
 pub(super) const QUERY_PASSWORD: &str = "password";
+
+/// Returns the values of the cookies with this name, in the order in which the client sent them.
+pub fn cookies<'a>(headers: &'a HeaderMap, name: &'a str) -> impl Iterator<Item = &'a str> {
+    let texts = headers.get_all(COOKIE).into_iter().filter_map(|it| it.to_str().ok());
+    let pairs = texts.flat_map(|it| it.split(';')).filter_map(|it| it.trim().split_once('='));
+    pairs.filter(move |it| it.0 == name).map(|it| it.1)
+}
 
 /// The first argument of every handler.
 #[derive(Clone)]

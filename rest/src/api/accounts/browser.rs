@@ -10,10 +10,10 @@ use domain::login::{BrowserLogin, CookieUse, DeviceLogin, REFRESH_SECONDS, STAY_
 use domain::secret::Secret;
 use domain::user::{USERNAME_CHARS_MAX, User};
 use http::StatusCode;
-use http::header::{CONTENT_TYPE, COOKIE, HOST, HeaderMap, HeaderValue, ORIGIN, SET_COOKIE};
+use http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderValue, ORIGIN, SET_COOKIE};
 use resource_derive::{Body, View};
 use route_frame::access::Access;
-use route_frame::call::Call;
+use route_frame::call::{Call, cookies};
 use route_frame::route::{Answer, AnswerShape, Route};
 use route_frame::value::Shape;
 use serde::Serialize;
@@ -197,10 +197,7 @@ fn cookie_name(call: &Call) -> String {
 
 /// Returns the value of the cookie of this installation.
 fn cookie(call: &Call) -> Option<String> {
-    let name = cookie_name(call);
-    let headers = call.headers.get_all(COOKIE).iter().filter_map(|it| it.to_str().ok());
-    let mut pairs = headers.flat_map(|it| it.split(';')).filter_map(|it| it.trim().split_once('='));
-    pairs.find(|it| it.0 == name).map(|it| it.1.to_owned())
+    cookies(&call.headers, &cookie_name(call)).next().map(str::to_owned)
 }
 
 fn set_cookie(call: &Call, value: &str, seconds: i64) -> Option<HeaderValue> {
