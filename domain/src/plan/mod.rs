@@ -267,18 +267,19 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
             let replacement = &account_profile.replace_pattern;
             let reach = reach_of(&stream, &url, replacement, &account, refresh.as_deref());
             let url = server.place(url);
-            let formed = live_form.and_then(|it| Some((it, it.applied_to(&url)?)));
-            let url = formed.as_ref().map_or(url, |it| it.1.clone());
+            let (url, form) = match live_form.and_then(|it| Some((it.applied_to(&url)?, it))) {
+                Some((url, form)) => (url, Some(form)),
+                None => (url, None),
+            };
             match readers.delivery(&url, &account, &profile, &headers) {
                 Ok((delivery, command)) => plan.candidates.push(Candidate {
                     stream: stream.id,
                     stream_name: stream.name().to_owned(),
                     kind: SourceKind::from_url(&url),
                     url,
-                    live_form: formed
-                        .map(|it| it.0)
-                        .filter(|_| account.live_form.is_none())
-                        .filter(|_| delivery == Delivery::Proxy && command.is_none()),
+                    live_form: form.filter(|_| {
+                        account.live_form.is_none() && delivery == Delivery::Proxy && command.is_none()
+                    }),
                     program: stream.program.or(named_program),
                     headers,
                     reach,
