@@ -120,6 +120,8 @@ pub enum Scope {
 pub enum LossKind {
     /// The response ended, the connection broke or the program exited.
     Ended,
+    /// A source that had sent stopped sending.
+    Silent,
     /// Anything else.
     Other,
 }
@@ -176,6 +178,7 @@ impl UpstreamError {
     pub fn kind(&self) -> LossKind {
         match self.cause {
             Cause::Ended | Cause::Reset(_) | Cause::Exited(_) => LossKind::Ended,
+            Cause::Stall => LossKind::Silent,
             _ => LossKind::Other,
         }
     }

@@ -5,6 +5,7 @@
 use std::time::{Duration, Instant};
 
 use super::messages::{FailureScope, PlayoutCandidate};
+use super::pauses::after;
 use super::settings::PlayoutSettings;
 
 /// The candidates of the plan in its order, followed by those that left the plan but are still referred to.
@@ -22,13 +23,27 @@ struct TrackedCandidate {
     failed_at: Option<Instant>,
     /// Time at which its responses ended so close together that another candidate was to play.
     ended_early_at: Option<Instant>,
+    /// Whether its stream was lost because it was silent, and has not been lost for another reason since.
+    was_silent: bool,
+    /// Time of the last opening of its stream because of silence.
+    reopened_at: Option<Instant>,
+    /// Time at which a source that was opened beside this silent one had gained nothing.
+    beside_in_vain_at: Option<Instant>,
     /// Playing time saved up for immediate retries; one retry costs `token_play` of it.
     saved_play: Duration,
 }
 
 impl TrackedCandidate {
     fn new(candidate: PlayoutCandidate, settings: &PlayoutSettings) -> Self {
-        Self { candidate, failed_at: None, ended_early_at: None, saved_play: saved_play_max(settings) }
+        Self {
+            candidate,
+            failed_at: None,
+            ended_early_at: None,
+            was_silent: false,
+            reopened_at: None,
+            beside_in_vain_at: None,
+            saved_play: saved_play_max(settings),
+        }
     }
 
     fn failed_lately(&self, now: Instant, settings: &PlayoutSettings) -> bool {
@@ -99,11 +114,9 @@ impl Candidates {
     }
 
     pub(super) fn failed(&mut self, index: usize, scope: FailureScope, now: Instant) {
-        let stream = self.get(index).stream;
-        for (it, tracked) in self.all.iter_mut().enumerate() {
-            if it == index || (scope == FailureScope::Stream && tracked.candidate.stream == stream) {
-                tracked.failed_at = Some(now);
-            }
+        match scope {
+            FailureScope::Stream => self.of_stream(index).for_each(|it| it.failed_at = Some(now)),
+            FailureScope::Candidate => self.all[index].failed_at = Some(now),
         }
     }
 
@@ -123,6 +136,51 @@ impl Candidates {
     pub(super) fn ended_early_lately(&self, index: usize, now: Instant, settings: &PlayoutSettings) -> bool {
         let at = self.all[index].ended_early_at;
         at.is_some_and(|it| now.saturating_duration_since(it) < settings.early_end_memory)
+    }
+
+    /// The stream of this candidate was lost, or could not be opened; `is_silence`: because it was silent.
+    pub(super) fn stream_lost(&mut self, index: usize, is_silence: bool) {
+        self.of_stream(index).for_each(|it| it.was_silent = is_silence);
+    }
+
+    /// The stream of this candidate is being opened. `is_silence`: beside itself, because it is silent.
+    pub(super) fn stream_opens(&mut self, index: usize, is_silence: bool, now: Instant) {
+        if is_silence || self.all[index].was_silent {
+            self.of_stream(index).for_each(|it| it.reopened_at = Some(now));
+        }
+    }
+
+    /// Returns the time before which this candidate must not be opened again because its stream was silent. `is_silent`: it
+    /// is silent now.
+    pub(super) fn held_until(
+        &self,
+        index: usize,
+        is_silent: bool,
+        settings: &PlayoutSettings,
+    ) -> Option<Instant> {
+        let tracked = &self.all[index];
+        let reopened_at = tracked.reopened_at.filter(|_| is_silent || tracked.was_silent);
+        reopened_at.map(|at| after(at, settings.silence_reopen_interval))
+    }
+
+    /// A source that was opened beside this silent one gained nothing.
+    pub(super) fn opened_in_vain(&mut self, index: usize, now: Instant) {
+        self.all[index].beside_in_vain_at = Some(now);
+    }
+
+    pub(super) fn opened_in_vain_lately(
+        &self,
+        index: usize,
+        now: Instant,
+        settings: &PlayoutSettings,
+    ) -> bool {
+        let at = self.all[index].beside_in_vain_at;
+        at.is_some_and(|it| now.saturating_duration_since(it) < settings.beside_in_vain_memory)
+    }
+
+    fn of_stream(&mut self, index: usize) -> impl Iterator<Item = &mut TrackedCandidate> {
+        let stream = self.get(index).stream;
+        self.all.iter_mut().filter(move |it| it.candidate.stream == stream)
     }
 
     pub(super) fn source_plays(&mut self, index: usize) {
@@ -146,8 +204,8 @@ impl Candidates {
         }
     }
 
-    /// Replaces the candidates by those of a new plan, which inherit the history of equal ones. Candidates in `keep`
-    /// that left the plan stay behind it. Returns the new index of each old one.
+    /// Replaces the candidates by those of a new plan, which inherit the history of equal ones, and what concerns their
+    /// stream. Candidates in `keep` that left the plan stay behind it. Returns the new index of each old one.
     pub(super) fn replan(
         &mut self,
         candidates: &[PlayoutCandidate],
@@ -165,7 +223,14 @@ impl Candidates {
             }
             self.all.push(match known {
                 Some(known) => TrackedCandidate { candidate: *candidate, ..old[known].clone() },
-                None => TrackedCandidate::new(*candidate, settings),
+                None => {
+                    let same_stream = old.iter().find(|it| it.candidate.stream == candidate.stream);
+                    TrackedCandidate {
+                        was_silent: same_stream.is_some_and(|it| it.was_silent),
+                        reopened_at: same_stream.and_then(|it| it.reopened_at),
+                        ..TrackedCandidate::new(*candidate, settings)
+                    }
+                }
             });
         }
         for kept in keep {

@@ -107,6 +107,11 @@ impl Playout {
                     _ => self.patience(index, now),
                 };
                 self.act(Action::Open { attempt, index, patience });
+                let silent =
+                    playing.as_ref().filter(|_| next.why == AttemptReason::Silence).map(|it| it.index);
+                let is_silence = silent
+                    .is_some_and(|it| self.candidates.get(it).stream == self.candidates.get(index).stream);
+                self.candidates.stream_opens(index, is_silence, now);
                 let extended = patience.map_or(Duration::ZERO, |it| it.first_packet.saturating_add(MARGIN));
                 let until = after(now, self.settings.open_timeout.max(extended));
                 next.step = AttemptStep::Dialling { index, until };
@@ -255,11 +260,13 @@ impl Playout {
         match state {
             PlayoutState::Playing(playing) => {
                 self.source_ended(&playing, now);
+                self.candidates.stream_lost(playing.index, failure.kind == FailureKind::Silent);
                 self.act(Action::Release);
                 self.source_lost(&playing, failure, now)
             }
             PlayoutState::Beside { playing, next } if playing.attempt == attempt => {
                 self.source_ended(&playing, now);
+                self.candidates.stream_lost(playing.index, failure.kind == FailureKind::Silent);
                 if next.why == AttemptReason::Silence && matches!(next.step, AttemptStep::Asked { .. }) {
                     // That request would be refused if no slot is free; an ordinary one waits for a slot.
                     self.act(Action::Release);
@@ -384,6 +391,10 @@ impl Playout {
             self.act(Action::Release);
         }
         self.incident.attempt_failed(failure);
+        self.candidates.stream_lost(index, failure.kind == FailureKind::Silent);
+        if let Some(playing) = playing.as_ref().filter(|_| next.why == AttemptReason::Silence) {
+            self.ended_in_vain(playing, &next, now);
+        }
         if failure.just_released
             && next.why != AttemptReason::Silence
             && let Some(pause) = self.incident.next_release_pause(index, &self.settings)
@@ -447,11 +458,11 @@ impl Playout {
     fn rank_after_end(&self, index: usize, ended: usize, now: Instant) -> u8 {
         let is_same_stream = self.candidates.get(index).stream == self.candidates.get(ended).stream;
         if index == ended {
-            3
+            2
         } else if self.candidates.failed_lately(index, now, &self.settings)
             || self.candidates.ended_early_lately(index, now, &self.settings)
         {
-            2
+            3
         } else {
             u8::from(is_same_stream)
         }
@@ -519,7 +530,9 @@ impl Playout {
     }
 
     fn back_off_for(&mut self, pause: Duration, now: Instant) -> PlayoutState {
-        let until = after(now, pause.mul_f64(self.jitter.factor(self.settings.backoff_jitter)));
+        let pause = pause.mul_f64(self.jitter.factor(self.settings.backoff_jitter));
+        let may_open_at = self.candidates.playable().map(|it| self.held_until(it).unwrap_or(now)).min();
+        let until = after(now, pause).max(may_open_at.unwrap_or(now));
         self.report(PlayoutChange::BackingOff { until });
         PlayoutState::Backoff { until }
     }

@@ -44,6 +44,8 @@ pub enum FailureScope {
 pub enum FailureKind {
     /// The response ended, the connection broke or the program exited: after healthy play that does not count as a failure.
     Ended,
+    /// A source that had sent stopped sending. The same stream is not opened again for this more often than now and then.
+    Silent,
     Other,
 }
 

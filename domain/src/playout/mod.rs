@@ -237,11 +237,19 @@ impl Playout {
         })
     }
 
-    /// Returns the candidates that have not had their turn in this round.
+    /// Returns the candidates that have not had their turn in this round and may be opened.
     fn untried(&self, now: Instant) -> Vec<usize> {
         self.candidates.sorted(self.session.position(), now, &self.settings, |it| {
-            self.candidates.can_play(it) && !self.incident.is_tried(it)
+            self.candidates.can_play(it)
+                && !self.incident.is_tried(it)
+                && self.held_until(it).is_none_or(|held_until| held_until <= now)
         })
+    }
+
+    /// Returns the time before which this candidate must not be opened again because its stream was silent. A start does
+    /// not wait for it.
+    fn held_until(&self, index: usize) -> Option<Instant> {
+        self.candidates.held_until(index, false, &self.settings).filter(|_| self.session.has_played())
     }
 }
 

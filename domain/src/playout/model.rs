@@ -54,7 +54,11 @@ impl Op {
             retry: a & 2 == 0,
             is_permanent: a & 18 == 18,
             just_released: a & 12 == 12,
-            kind: if a & 32 == 0 { FailureKind::Other } else { FailureKind::Ended },
+            kind: match a >> 5 & 3 {
+                1 => FailureKind::Ended,
+                2 => FailureKind::Silent,
+                _ => FailureKind::Other,
+            },
         };
         match kind % 32 {
             0 | 1 => Self::Start,
@@ -153,6 +157,10 @@ struct World {
     pump: Option<Attempt>,
     /// The source that the pump reads beside that one, of which nothing is played.
     prepared: Option<Attempt>,
+    /// The reason of the request that was granted last.
+    why: AttemptReason,
+    /// The last openings of streams beside themselves.
+    reopened: Vec<(StreamId, Instant)>,
     last_attempt: u64,
     /// Time by which the caller of a switch must have its outcome.
     switch_due: Option<Instant>,
@@ -193,6 +201,8 @@ impl World {
             opened: None,
             pump: None,
             prepared: None,
+            why: AttemptReason::Start,
+            reopened: Vec::new(),
             last_attempt: 0,
             switch_due: None,
             starting_since: None,
@@ -218,6 +228,8 @@ impl World {
                 let candidates = plan(byte);
                 if self.playout.state() != &PlayoutState::Stopped {
                     self.plan.clone_from(&candidates);
+                    // What was known of a stream that leaves the plan may be forgotten.
+                    self.reopened.retain(|it| candidates.iter().any(|known| known.stream == it.0));
                     self.n_candidates_max = self.n_candidates_max.max(candidates.len());
                 }
                 self.requested(Input::Replan(candidates));
@@ -459,6 +471,7 @@ impl World {
                 }
                 assert!(*why != AttemptReason::Start || self.pump.is_none(), "starts while something plays");
                 self.request = Some((*attempt, order.clone()));
+                self.why = *why;
                 self.n_asks += 1;
                 self.n_asks_at_once += 1;
                 let is_manual = match input {
@@ -482,6 +495,7 @@ impl World {
                         patience.first_packet == longest || used.is_none() && patience.first_packet < longest
                     );
                 }
+                self.check_interval(*index);
                 self.opener = Some((*attempt, *index));
             }
             Action::Prepare { attempt } => {
@@ -519,6 +533,20 @@ impl World {
             }
             Action::Changed(change) => self.changed(change, input, state_before),
         }
+    }
+
+    /// Because of silence a stream is opened beside itself at most every 15 s.
+    fn check_interval(&mut self, index: usize) {
+        let streams: Vec<_> = self.playout.candidates().map(|it| it.stream).collect();
+        let playing = self.playout.playing().map(|it| streams[it.1]);
+        if self.why != AttemptReason::Silence || playing != Some(streams[index]) {
+            return;
+        }
+        let interval = self.settings.silence_reopen_interval;
+        let is_recent = |it: &(StreamId, Instant)| self.now - it.1 < interval;
+        self.reopened.retain(is_recent);
+        assert!(self.reopened.iter().all(|it| it.0 != streams[index]), "opened again too early: {self:?}");
+        self.reopened.push((streams[index], self.now));
     }
 
     /// A second connection is requested as one; only a manual switch to another account may fall back to an ordinary

@@ -36,6 +36,10 @@ pub struct PlayoutSettings {
     /// Time from `Opened` after which the end of a response does not count as a failure. A shorter response cannot be played well, and
     /// asking again for each of them at once would flood the provider.
     pub healthy_play: Duration,
+    /// Shortest time between two openings of a stream after it fell silent.
+    pub silence_reopen_interval: Duration,
+    /// Time for which no other source is opened beside a silent one, after one was opened there in vain.
+    pub beside_in_vain_memory: Duration,
     /// Time for which a candidate is remembered whose responses ended close together.
     pub early_end_memory: Duration,
     /// Playing time after which the incident is over.
@@ -86,6 +90,8 @@ impl From<&Settings> for PlayoutSettings {
             candidate_memory: settings::CANDIDATE_MEMORY,
             bucket_tokens: 2,
             token_play: Duration::from_secs(600),
+            silence_reopen_interval: Duration::from_secs(15),
+            beside_in_vain_memory: Duration::from_secs(600),
             healthy_play: Duration::from_secs(2),
             early_end_memory: Duration::from_secs(600),
             stable_play: Duration::from_secs(30),

@@ -232,6 +232,7 @@ impl State {
         let played = lost.was_playing.then(|| lost.played.unwrap_or_default());
         let kind = match cause.kind() {
             LossKind::Ended => FailureKind::Ended,
+            LossKind::Silent => FailureKind::Silent,
             LossKind::Other => FailureKind::Other,
         };
         if kind == FailureKind::Ended && lost.played_well {

@@ -31,7 +31,11 @@ pub(super) fn check_with(candidates: &str, settings: PlayoutSettings, lines: &[(
 }
 
 pub(super) fn failure(name: &str) -> Failure {
-    let kind = if name == "reset" { FailureKind::Ended } else { FailureKind::Other };
+    let kind = match name {
+        "reset" => FailureKind::Ended,
+        "stall" => FailureKind::Silent,
+        _ => FailureKind::Other,
+    };
     let (scope, retry, is_permanent, just_released) = match name {
         "404" => (FailureScope::Stream, false, true, false),
         "timeout" | "stall" => (FailureScope::Stream, false, false, false),
@@ -270,7 +274,7 @@ impl Script {
             .expect("a candidate of this name")
     }
 
-    fn name(&self, index: usize) -> String {
+    pub(super) fn name(&self, index: usize) -> String {
         let candidate = self.playout.candidates().nth(index).expect("an index of a candidate");
         self.names[&(candidate.stream, candidate.profile)].clone()
     }
