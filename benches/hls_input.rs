@@ -105,7 +105,7 @@ fn load(provider: SocketAddr, n_inputs: u64, seconds: u64) -> (f64, usize) {
                 }
             });
             tokio::spawn(running);
-            pump.follow(1, source);
+            pump.follow(1, 1, source);
             pumps.push((pump, ring));
         }
         sleep(Duration::from_secs(10)).await;

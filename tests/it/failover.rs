@@ -517,3 +517,28 @@ async fn a_slow_first_packet_is_waited_for_again_after_a_drop() {
         assert_eq!(provider.path(FIRST).n_requests(), n_requests, "each connection was waited for");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_source_in_bursts_with_a_pause_costs_few_connections() {
+    // Holds T-fo.8, its half about pauses.
+    let provider = Provider::start();
+    provider.path(FIRST).answers(MockResponse::play(first()).in_bursts(Duration::from_secs(3)));
+    let list = provider.playlist(&[("news", "News", FIRST)]);
+    // Long timeouts, so that a busy machine does not end the test.
+    let patient = |settings: &mut Settings| {
+        settings.start_timeout = Duration::from_secs(50);
+        settings.give_up_after = Duration::from_secs(50);
+    };
+    let gateway = Setup::new().limited_list(&list, 2).engine(patient).start().await;
+    let player = gateway.watch("News").await;
+    player.more_bytes(700_000).await;
+    provider.path(FIRST).behaves(Behavior::Stalled);
+    eventually("a second connection", || provider.path(FIRST).n_requests() >= 2).await;
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    provider.path(FIRST).behaves(Behavior::Healthy);
+    // Three bursts of the last connection, whose rhythm is that of the first.
+    player.more_bytes(1_100_000).await;
+    let n_requests = provider.path(FIRST).n_requests();
+    assert!(n_requests <= 3, "{n_requests} connections");
+    assert!(provider.peak() <= 2, "{} at once", provider.peak());
+}

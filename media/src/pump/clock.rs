@@ -8,13 +8,21 @@ use tokio::time::Instant;
 use crate::ts::clock::{PCR_HZ, PCR_MODULUS, pcr_step};
 
 /// Longest programme that a live source may send at once and then be silent for.
-const BURST_MAX: Duration = Duration::from_secs(6);
+const BURST_MAX: Duration = Duration::from_secs(12);
 /// Less programme at once is not a burst: pictures are large and small, and networks are not punctual.
 const BURST_MIN: Duration = Duration::from_secs(1);
 /// A burst may come this much late.
 const BURST_LATE_MAX: Duration = Duration::from_secs(2);
 /// Only the greatest lead within this time counts, so that the pause between two bursts is not taken for slowness.
-const PEAK_WINDOW: Duration = BURST_MAX.saturating_add(BURST_LATE_MAX);
+const PEAK_WINDOW_MIN: Duration = Duration::from_secs(8);
+/// The same for a source that pauses for longer.
+const PEAK_WINDOW_MAX: Duration = BURST_MAX.saturating_add(BURST_LATE_MAX);
+/// A source that sends programme more slowly than this many times the wall clock sends no burst.
+const BURST_RATE_MIN: f64 = 1.25;
+/// A longer pause ends a burst.
+const BURST_PAUSE_MAX: Duration = Duration::from_secs(1);
+/// Data that arrives this long after the first burst shows that it was the past that many providers send at the start.
+const START_BURST_JUDGED: Duration = Duration::from_secs(2);
 /// Length of one sample.
 const SAMPLE: Duration = Duration::from_millis(500);
 
@@ -48,6 +56,9 @@ struct Measurement {
     /// End of the current pause in reading, before which nothing can arrive.
     paused_until: Instant,
     samples: VecDeque<Sample>,
+    /// End of the burst with which the measurement began, as far as it is known.
+    start_burst_end: Instant,
+    is_start_burst: bool,
 }
 
 /// The leads measured within [`SAMPLE`].
@@ -61,7 +72,58 @@ struct Sample {
 
 impl Measurement {
     fn new(pcr: u64, now: Instant) -> Self {
-        Self { began: now, last_pcr: pcr, last_at: now, lead: 0, paused_until: now, samples: VecDeque::new() }
+        Self {
+            began: now,
+            last_pcr: pcr,
+            last_at: now,
+            lead: 0,
+            paused_until: now,
+            samples: VecDeque::new(),
+            start_burst_end: now,
+            is_start_burst: true,
+        }
+    }
+
+    /// Follows the burst with which the source began. Called when a sample is complete.
+    fn follow_start_burst(&mut self, now: Instant) {
+        let mut newest = self.samples.iter().rev();
+        let (Some(last), before) = (newest.next(), newest.next()) else { return };
+        let growth = last.peak.saturating_sub(before.map_or(0, |it| it.peak));
+        let is_fast = growth as f64 >= micros(SAMPLE) as f64 * (BURST_RATE_MIN - 1.0);
+        self.is_start_burst &= is_fast && now - self.last_at <= BURST_PAUSE_MAX;
+        if self.is_start_burst {
+            self.start_burst_end = now;
+        }
+    }
+
+    /// Returns whether data arrived for some time after the first burst. Before that, nobody knows whether more follow.
+    fn went_on(&self) -> bool {
+        self.last_at > self.start_burst_end + START_BURST_JUDGED
+    }
+
+    /// Returns the silence to expect after a burst that ends with this lead.
+    fn silence_after(&self, lead: i64) -> Duration {
+        let burst = lead.saturating_sub(self.recent().map(|it| it.trough).min().unwrap_or(lead));
+        match Duration::from_micros(u64::try_from(burst).unwrap_or(0)).min(BURST_MAX) {
+            burst if burst < BURST_MIN => Duration::ZERO,
+            burst => burst + BURST_LATE_MAX,
+        }
+    }
+
+    /// Returns the samples that show the bursts in which the source has sent lately.
+    fn recent(&self) -> impl Iterator<Item = &Sample> {
+        let counted_after = self.went_on().then_some(self.start_burst_end);
+        self.samples.iter().rev().take_while(move |it| {
+            self.last_at - it.began <= PEAK_WINDOW_MAX && counted_after.is_none_or(|after| it.began > after)
+        })
+    }
+
+    /// Returns the time within which the greatest lead counts.
+    fn peak_window(&self) -> Duration {
+        let begins = self.samples.iter().map(|it| it.began);
+        let pauses = begins.clone().zip(begins.skip(1)).map(|(before, after)| after - before);
+        let longest = pauses.max().unwrap_or_default();
+        longest.saturating_add(BURST_LATE_MAX).clamp(PEAK_WINDOW_MIN, PEAK_WINDOW_MAX)
     }
 }
 
@@ -74,6 +136,9 @@ impl ClockMonitor {
     /// starts again after a jump.
     pub(super) fn pcr(&mut self, pcr: u64, is_break: bool, now: Instant) {
         let run = self.run.get_or_insert_with(|| Measurement::new(pcr, now));
+        if run.samples.back().is_some_and(|it| now - it.began >= SAMPLE) && run.is_start_burst {
+            run.follow_start_burst(now);
+        }
         let mut trough = run.lead;
         if let Some(step) = pcr_step(run.last_pcr, pcr, is_break) {
             let programme = i64::try_from(step * 1_000_000 / PCR_HZ).unwrap_or(i64::MAX);
@@ -93,22 +158,23 @@ impl ClockMonitor {
             }
             _ => run.samples.push_back(Sample { began: now, peak: run.lead, trough }),
         }
-        let kept = self.window + PEAK_WINDOW + SAMPLE;
+        let kept = self.window + PEAK_WINDOW_MAX + SAMPLE;
         while run.samples.front().is_some_and(|it| now - it.began > kept) {
             run.samples.pop_front();
         }
     }
 
     /// Returns the time after the last data within which the next data is due, judged by the bursts in which this source
-    /// has sent lately; zero for a source that sends evenly.
+    /// has sent lately; zero for a source that sends evenly. Its first burst counts until more data has come.
     pub(super) fn silence_to_expect(&self) -> Duration {
-        let Some(run) = &self.run else { return Duration::ZERO };
-        let recent = run.samples.iter().rev().take_while(|it| run.last_at - it.began <= PEAK_WINDOW);
-        let burst = run.lead.saturating_sub(recent.map(|it| it.trough).min().unwrap_or(run.lead));
-        match Duration::from_micros(u64::try_from(burst).unwrap_or(0)).min(BURST_MAX) {
-            burst if burst < BURST_MIN => Duration::ZERO,
-            burst => burst + BURST_LATE_MAX,
-        }
+        self.run.as_ref().map_or(Duration::ZERO, |it| it.silence_after(it.lead))
+    }
+
+    /// Returns the silence to expect after the largest of the last bursts, if the source has shown that they are not only
+    /// the past that it sends at the start. The present one may have only begun.
+    pub(super) fn learned_silence(&self) -> Option<Duration> {
+        let run = self.run.as_ref().filter(|it| it.went_on())?;
+        Some(run.silence_after(run.recent().map(|it| it.peak).max().unwrap_or(run.lead)))
     }
 
     /// Records that the source is not read until then, so that it is not considered slow meanwhile.
@@ -124,10 +190,11 @@ impl ClockMonitor {
             let ages = run.samples.iter().map(|it| (now.saturating_duration_since(it.began), it.peak));
             ages.filter(|(age, _)| (from..=to).contains(age)).map(|(_, peak)| peak).max()
         };
+        let peak_window = run.peak_window();
         // An initial lead that is used up later is not a delay, so the start counts as zero.
-        let before = furthest(self.window, self.window + PEAK_WINDOW).unwrap_or(0).min(0);
+        let before = furthest(self.window, self.window + peak_window).unwrap_or(0).min(0);
         let silent_since = run.last_at.max(run.paused_until);
-        let lead = furthest(Duration::ZERO, PEAK_WINDOW)
+        let lead = furthest(Duration::ZERO, peak_window)
             .unwrap_or_else(|| run.lead.saturating_sub(micros(now.saturating_duration_since(silent_since))));
         let behind = u64::try_from(before.saturating_sub(lead)).unwrap_or(0);
         Some(ClockReading {
@@ -186,6 +253,92 @@ mod tests {
             for seconds in 60..72 {
                 let reading = behind_after(seconds, |at| (at / burst).floor() * burst);
                 assert!(reading.behind < Duration::from_millis(600), "bursts of {burst} s: {reading:?}");
+            }
+        }
+    }
+
+    /// Sends `past` at once, and from then on bursts of this length, each at this rate. Returns the silence to expect after
+    /// each read.
+    fn expected(past: u64, burst: f64, rate: f64, seconds: u64) -> Vec<(f64, Duration)> {
+        let begin = Instant::now();
+        let mut clock = ClockMonitor::new(1, WINDOW);
+        let mut expected = Vec::new();
+        let mut programme = 0.0;
+        for step in 0..=seconds * 25 {
+            let at = step as f64 / 25.0;
+            let due = past as f64 + (at / burst).floor() * burst + ((at % burst) * rate).min(burst);
+            if step == 0 {
+                clock.pcr(PCR_HZ, false, begin);
+            }
+            if due > programme {
+                while due > programme {
+                    programme = due.min(programme + 0.5);
+                    let pcr = PCR_HZ + (programme * PCR_HZ as f64) as u64;
+                    clock.pcr(pcr, false, begin + Duration::from_secs_f64(at));
+                }
+                expected.push((at, clock.silence_to_expect()));
+            }
+        }
+        expected
+    }
+
+    #[test]
+    fn bursts_of_three_to_ten_seconds_lead_to_the_silence_to_expect() {
+        for burst in [3.0, 5.0, 8.0, 10.0] {
+            for rate in [4.0, 100.0] {
+                let (at, silence) =
+                    *expected(0, burst, rate, 60 / burst as u64 * burst as u64 - 1).last().unwrap();
+                let longest = Duration::from_secs_f64(burst) + BURST_LATE_MAX;
+                // A burst takes time, during which the wall clock goes on.
+                let shortest = Duration::from_secs_f64(burst - burst / rate) + BURST_LATE_MAX / 2;
+                assert!(
+                    silence > shortest && silence <= longest,
+                    "{burst} s at rate {rate}, {at} s: {silence:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_start_burst_does_not_count_as_rhythm() {
+        for past in [3, 10, 20] {
+            let even = expected(past, 0.04, 1.0, 20);
+            assert!(even[0].1 > Duration::from_secs(4), "nobody knows yet: {:?}", even[0]);
+            let known = even.iter().filter(|it| it.0 > 2.6);
+            assert!(known.clone().count() > 300);
+            for (at, silence) in known {
+                assert!(silence.is_zero(), "{past} s at once, {at} s: {silence:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_start_burst_that_takes_some_seconds_does_not_count_as_rhythm() {
+        // Ten seconds at four times the rate, then the rate.
+        let begin = Instant::now();
+        let mut clock = ClockMonitor::new(1, WINDOW);
+        for step in 0..500 {
+            let at = f64::from(step) / 25.0;
+            let programme = (at * 4.0).min(7.5 + at);
+            clock.pcr((programme * PCR_HZ as f64) as u64, false, begin + Duration::from_secs_f64(at));
+            if at > 5.6 {
+                assert!(clock.silence_to_expect().is_zero(), "{at} s: {:?}", clock.silence_to_expect());
+            }
+        }
+    }
+
+    #[test]
+    fn a_source_in_long_bursts_is_not_behind_during_its_pauses() {
+        for burst in [7, 8, 10] {
+            let begin = Instant::now();
+            let mut clock = ClockMonitor::new(1, WINDOW);
+            for n in 0..12 {
+                let at = begin + Duration::from_secs(n * burst);
+                (0..=burst).for_each(|it| clock.pcr((n * burst + it) * PCR_HZ, false, at));
+                for later in 1..burst {
+                    let reading = clock.reading(at + Duration::from_secs(later)).unwrap();
+                    assert!(reading.behind < Duration::from_millis(600), "{burst} s, {n}: {reading:?}");
+                }
             }
         }
     }

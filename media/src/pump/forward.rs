@@ -125,12 +125,7 @@ impl Pump {
     fn update_timing(&mut self, has_payload: bool, now: Instant) {
         let Some(Following { attempt, reader, .. }) = &mut self.following else { return };
         let is_paced = reader.pacer.is_paced();
-        // The bursts of a paced source are made by its pauses.
-        let expected = match is_paced {
-            true => reader.source.usual_silence(),
-            false => self.shared.silence_to_expect(),
-        };
-        reader.silence.expect(expected, self.settings.stall_timeout);
+        reader.expect_silence(self.shared.silence_to_expect(), self.settings.stall_timeout, now);
         if is_paced {
             self.writer.keep_longer(reader.pacer.due(), now);
         }

@@ -28,16 +28,18 @@ impl PumpHandle {
 
     /// Follows this source from now on and drops all others. Never waits.
     ///
+    /// Sources with the same `key` are of the same stream: what is learned of one holds for the next.
+    ///
     /// If sources are given faster than the pump takes them, only the last is followed. The others are closed
     /// without a message, as is a source given to a pump that has ended.
-    pub fn follow(&self, attempt: u64, source: Source) {
-        self.shared.send(PumpCommand::Follow(attempt, Box::new(source)));
+    pub fn follow(&self, attempt: u64, key: u64, source: Source) {
+        self.shared.send(PumpCommand::Follow(attempt, key, Box::new(source)));
     }
 
     /// Reads this source beside the followed one, without writing any of it, until the output can continue with it.
     /// Replaces a source that is read in this way. Never waits.
-    pub fn prepare(&self, attempt: u64, source: Source) {
-        self.shared.send(PumpCommand::Prepare(attempt, Box::new(source)));
+    pub fn prepare(&self, attempt: u64, key: u64, source: Source) {
+        self.shared.send(PumpCommand::Prepare(attempt, key, Box::new(source)));
     }
 
     /// Follows the prepared source from now on and drops the one before. Has no effect if that source was lost. Never
@@ -100,8 +102,10 @@ impl Drop for Alive {
 
 /// A command to a pump.
 pub(super) enum PumpCommand {
-    Follow(u64, Box<Source>),
-    Prepare(u64, Box<Source>),
+    /// Attempt, key of the stream and source.
+    Follow(u64, u64, Box<Source>),
+    /// The same.
+    Prepare(u64, u64, Box<Source>),
     FollowPrepared(u64),
     DropPrepared,
     Release,
@@ -147,8 +151,8 @@ impl Mailbox {
             PumpCommand::Release => [self.followed.replace(command), None],
             PumpCommand::FollowPrepared(attempt) => match self.prepared.take() {
                 // The pump has not taken the source yet.
-                Some(PumpCommand::Prepare(it, source)) if it == attempt => {
-                    [self.followed.replace(PumpCommand::Follow(attempt, source)), None]
+                Some(PumpCommand::Prepare(it, key, source)) if it == attempt => {
+                    [self.followed.replace(PumpCommand::Follow(attempt, key, source)), None]
                 }
                 other => [self.followed.replace(command), other],
             },
@@ -203,14 +207,20 @@ impl CommandReceiver {
         }
     }
 
-    pub(super) fn start_clock(&self, attempt: u64, window: Duration) {
-        *self.0.clock.lock() = Some(ClockMonitor::new(attempt, window));
+    pub(super) fn start_clock(&self, clock: ClockMonitor) {
+        *self.0.clock.lock() = Some(clock);
     }
 
-    pub(super) fn stop_clock(&self) {
-        *self.0.clock.lock() = None;
+    /// Ends the measurement of the followed source, and returns what measured it.
+    pub(super) fn stop_clock(&self) -> Option<ClockMonitor> {
         *self.0.tables.lock() = None;
         *self.0.picture.lock() = None;
+        self.0.clock.lock().take()
+    }
+
+    /// Passes what measures the followed source to `look`.
+    pub(super) fn look_at_clock<T>(&self, look: impl FnOnce(Option<&ClockMonitor>) -> T) -> T {
+        look(self.0.clock.lock().as_ref())
     }
 
     pub(super) fn record_pcr(&self, pcr: u64, is_break: bool, now: Instant) {

@@ -20,6 +20,7 @@ mod message;
 mod mirror;
 mod pacer;
 mod prepared;
+mod rhythm;
 mod segment_counters;
 mod settings;
 mod silence;
@@ -42,6 +43,7 @@ use crate::error::UpstreamError;
 use crate::pump::gap::FillerGap;
 use crate::pump::handle::{CommandReceiver, PumpCommand, PumpShared};
 use crate::pump::mirror::Mirror;
+use crate::pump::rhythm::RhythmMemory;
 use crate::pump::source_reader::SourceReader;
 use crate::ring::Writer;
 use crate::splice::{Splice, SpliceSettings};
@@ -87,6 +89,7 @@ where
         began: Instant::now(),
         has_played: false,
         recorded_until: None,
+        rhythms: RhythmMemory::default(),
         mirror: Mirror::default(),
         gap: None,
         shared: CommandReceiver::new(shared),
@@ -111,6 +114,7 @@ struct Pump {
     has_played: bool,
     /// The time at which the end of the last recording is due. A recording that follows is due after it.
     recorded_until: Option<Instant>,
+    rhythms: RhythmMemory,
     mirror: Mirror,
     /// The present period without output.
     gap: Option<FillerGap>,
@@ -199,8 +203,8 @@ impl Pump {
 
     fn carry_out(&mut self, command: PumpCommand) {
         match command {
-            PumpCommand::Follow(attempt, source) => self.follow(attempt, source),
-            PumpCommand::Prepare(attempt, source) => self.prepare(attempt, source),
+            PumpCommand::Follow(attempt, key, source) => self.follow(attempt, key, source),
+            PumpCommand::Prepare(attempt, key, source) => self.prepare(attempt, key, source),
             PumpCommand::FollowPrepared(attempt) => self.follow_prepared(attempt),
             PumpCommand::DropPrepared => self.drop_prepared(),
             PumpCommand::Release => self.release(),

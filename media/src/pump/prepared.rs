@@ -1,9 +1,12 @@
 //! The source that is read beside the one that plays: collects its packets until the output can continue with it.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use tokio::time::Instant;
 use tracing::debug;
 
+use crate::pump::clock::ClockMonitor;
 use crate::pump::message::PumpMessage;
 use crate::pump::{Following, Prepared, Pump};
 use crate::splice::Continuation;
@@ -31,9 +34,14 @@ impl Pump {
                 has_payload |= reader.payload.packet(tables, packet);
                 if let Some(pcr) = tables.clock_reference(packet) {
                     reader.pacer.pcr(pcr, packet.discontinuity(), now);
+                    if let Some(clock) = &mut reader.clock {
+                        clock.pcr(pcr, packet.discontinuity(), now);
+                    }
                 }
             }
         }
+        let measured = reader.clock.as_ref().map_or(Duration::ZERO, ClockMonitor::silence_to_expect);
+        reader.expect_silence(measured, self.settings.stall_timeout, now);
         reader.was_read(has_payload, now);
     }
 

@@ -36,7 +36,13 @@ pub(super) struct SilenceMonitor {
 }
 
 impl SilenceMonitor {
-    pub(super) fn new(shortest: Duration, stall_timeout: Duration, now: Instant) -> Self {
+    /// Creates the monitor of a source; `longest_pause` is that of the last connection to its stream.
+    pub(super) fn new(
+        shortest: Duration,
+        stall_timeout: Duration,
+        longest_pause: Duration,
+        now: Instant,
+    ) -> Self {
         Self {
             shortest,
             stall_timeout,
@@ -44,7 +50,7 @@ impl SilenceMonitor {
             last_payload: now,
             next_check: now + CHECK_INTERVAL,
             late: Duration::ZERO,
-            longest: [Duration::ZERO; 2],
+            longest: [Duration::ZERO, longest_pause],
             period_began: now,
             is_suspected: false,
         }
@@ -72,6 +78,11 @@ impl SilenceMonitor {
     pub(super) fn expect(&mut self, silence: Duration, stall_timeout: Duration) {
         self.expected = silence;
         self.stall_timeout = stall_timeout.max(silence);
+    }
+
+    /// Returns the longest pause of the last one to two minutes.
+    pub(super) fn longest_pause(&self) -> Duration {
+        self.longest[0].max(self.longest[1])
     }
 
     /// Returns the time at which the source counts as lost.
@@ -103,7 +114,7 @@ impl SilenceMonitor {
 
     /// Returns the silence that raises no suspicion yet.
     fn allowed(&self) -> Duration {
-        let usual = self.longest[0].max(self.longest[1]) * 3 / 2;
+        let usual = self.longest_pause() * 3 / 2;
         usual.max(self.expected).min(self.stall_timeout.saturating_sub(BEFORE_STALL)).max(self.shortest)
     }
 
@@ -142,7 +153,7 @@ mod tests {
     #[track_caller]
     fn check(stall_ms: u32, pauses: impl IntoIterator<Item = u32>, expected: Option<u128>) {
         let mut now = Instant::now();
-        let mut monitor = SilenceMonitor::new(1_500 * MS, stall_ms * MS, now);
+        let mut monitor = SilenceMonitor::new(1_500 * MS, stall_ms * MS, Duration::ZERO, now);
         for pause in pauses {
             let end = now + pause * MS;
             while let Some(at) = monitor.deadline().filter(|it| *it < end) {
@@ -183,16 +194,28 @@ mod tests {
     }
 
     #[test]
+    fn the_longest_pause_of_the_connection_before_counts_for_a_minute() {
+        let began = Instant::now();
+        let monitor = || SilenceMonitor::new(1_500 * MS, 10_000 * MS, 3_000 * MS, began);
+        assert_eq!(suspected_after(&mut monitor()), Some(4_500));
+        let mut later = monitor();
+        for it in 1..=61_000 / 40 {
+            later.payload(began + it * 40 * MS);
+        }
+        assert_eq!(suspected_after(&mut later), Some(1_500));
+    }
+
+    #[test]
     fn time_during_which_the_pump_did_not_run_does_not_count() {
         let began = Instant::now();
-        let mut monitor = SilenceMonitor::new(1_500 * MS, 5_000 * MS, began);
+        let mut monitor = SilenceMonitor::new(1_500 * MS, 5_000 * MS, Duration::ZERO, began);
         assert_eq!(monitor.check(began + 250 * MS), None);
         // The process stands still for three seconds.
         assert_eq!(monitor.check(began + 3_500 * MS), None);
         assert_eq!(suspected_after(&mut monitor), Some(4_500));
 
         // Payload that arrives right afterwards shows that the source did not pause.
-        let mut monitor = SilenceMonitor::new(1_500 * MS, 5_000 * MS, began);
+        let mut monitor = SilenceMonitor::new(1_500 * MS, 5_000 * MS, Duration::ZERO, began);
         monitor.payload(began + 4_000 * MS);
         assert_eq!(suspected_after(&mut monitor), Some(1_500));
     }
@@ -200,7 +223,7 @@ mod tests {
     #[test]
     fn payload_ends_the_suspicion_and_a_pause_in_reading_delays_it() {
         let began = Instant::now();
-        let mut monitor = SilenceMonitor::new(1_500 * MS, 5_000 * MS, began);
+        let mut monitor = SilenceMonitor::new(1_500 * MS, 5_000 * MS, Duration::ZERO, began);
         assert_eq!(suspected_after(&mut monitor), Some(1_500));
         assert!(monitor.is_suspected() && monitor.deadline().is_none());
         assert!(monitor.payload(began + 1_600 * MS), "it sends again");

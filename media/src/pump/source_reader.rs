@@ -11,7 +11,9 @@ use tracing::debug;
 
 use crate::error::{Cause, UpstreamError};
 use crate::hls::StreamBreak;
+use crate::pump::clock::ClockMonitor;
 use crate::pump::pacer::Pacer;
+use crate::pump::rhythm::Rhythm;
 use crate::pump::segment_counters::SegmentCounters;
 use crate::pump::settings::PumpSettings;
 use crate::pump::silence::SilenceMonitor;
@@ -26,9 +28,18 @@ const PACED_BYTES: usize = 16 << 10;
 /// packets at a time; waking up for each of them costs more than processing it, and chunks end no more often than this.
 const READ_REST: Duration = Duration::from_millis(20);
 
+/// Time for which a source is expected to send in the rhythm of the last connection to its stream.
+const RHYTHM_INHERITED: Duration = Duration::from_secs(60);
+
 /// A source and what is measured of it.
 pub(super) struct SourceReader {
     pub(super) source: Box<Source>,
+    /// Connections with the same key are of the same stream.
+    pub(super) key: u64,
+    /// Measures the programme clock until the source is followed; then the handles of the pump share it.
+    pub(super) clock: Option<ClockMonitor>,
+    /// Silence to expect because of the last connection to this stream, and the end of that.
+    inherited: (Duration, Instant),
     /// Bytes that were read and not processed yet.
     pending: Bytes,
     /// Present if the bytes that were read last begin a segment.
@@ -50,10 +61,24 @@ pub(super) struct SourceReader {
 }
 
 impl SourceReader {
-    pub(super) fn new(source: Box<Source>, pacer: Pacer, settings: &PumpSettings, now: Instant) -> Self {
+    pub(super) fn new(
+        source: Box<Source>,
+        key: u64,
+        rhythm: Rhythm,
+        pacer: Pacer,
+        settings: &PumpSettings,
+        now: Instant,
+    ) -> Self {
         let counters = (source.supply() == Supply::Segments).then(SegmentCounters::new);
+        let PumpSettings { silence_suspected_after, stall_timeout, .. } = *settings;
+        let mut silence =
+            SilenceMonitor::new(silence_suspected_after, stall_timeout, rhythm.longest_pause, now);
+        silence.expect(rhythm.silence_to_expect, stall_timeout);
         Self {
             source,
+            key,
+            clock: None,
+            inherited: (rhythm.silence_to_expect, now + RHYTHM_INHERITED),
             pending: Bytes::new(),
             segment_start: None,
             chunk: None,
@@ -61,12 +86,39 @@ impl SourceReader {
             aligner: Aligner::new(),
             counters,
             pacer,
-            silence: SilenceMonitor::new(settings.silence_suspected_after, settings.stall_timeout, now),
+            silence,
             payload: PayloadFilter::default(),
             details: SourceDetails::default(),
             unsynced_since: None,
             rest_until: None,
         }
+    }
+
+    /// Sets the silence to expect: what the bursts of this connection show, or those of the last one to this stream.
+    pub(super) fn expect_silence(&mut self, measured: Duration, stall_timeout: Duration, now: Instant) {
+        // The bursts of a paced source are made by its pauses.
+        let expected = match self.pacer.is_paced() {
+            true => self.source.usual_silence(),
+            false => measured.max(self.inherited_silence(now)),
+        };
+        self.silence.expect(expected, stall_timeout);
+    }
+
+    fn inherited_silence(&self, now: Instant) -> Duration {
+        let (silence, until) = self.inherited;
+        if now < until { silence } else { Duration::ZERO }
+    }
+
+    /// Returns the rhythm for the next connection to this stream, if this one has a rhythm of its own.
+    pub(super) fn rhythm(&self, clock: Option<&ClockMonitor>, now: Instant) -> Option<Rhythm> {
+        if self.source.supply() != Supply::Live || self.pacer.is_paced() || self.adopts == Some(true) {
+            return None;
+        }
+        let measured = clock.and_then(ClockMonitor::learned_silence).unwrap_or_default();
+        Some(Rhythm {
+            silence_to_expect: measured.max(self.inherited_silence(now)),
+            longest_pause: self.silence.longest_pause(),
+        })
     }
 
     /// Returns the next bytes of the source. Cancel-safe.

@@ -4,33 +4,40 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use crate::error::UpstreamError;
+use crate::pump::clock::ClockMonitor;
 use crate::pump::gap::FillerGap;
 use crate::pump::message::PumpMessage;
 use crate::pump::pacer::Pacer;
+use crate::pump::rhythm::Rhythm;
 use crate::pump::settings::PumpSettings;
 use crate::pump::source_reader::SourceReader;
 use crate::pump::{Following, Prepared, Pump};
 use crate::source::{Source, Supply};
 
 impl Pump {
-    pub(super) fn follow(&mut self, attempt: u64, source: Box<Source>) {
+    pub(super) fn follow(&mut self, attempt: u64, key: u64, source: Box<Source>) {
         self.drop_prepared();
         self.release();
-        let reader = self.reader(source);
+        let reader = self.reader(key, source);
         self.begin(Following { attempt, reader, is_playing: false });
     }
 
-    pub(super) fn prepare(&mut self, attempt: u64, source: Box<Source>) {
+    pub(super) fn prepare(&mut self, attempt: u64, key: u64, source: Box<Source>) {
         self.drop_prepared();
         debug!(attempt, source = ?source.info(), "pump prepares a source");
         self.splice.prepare(source.hints());
-        let reader = self.reader(source);
+        let mut reader = self.reader(key, source);
+        // The bursts of a paced source are made by its pauses.
+        let window = self.settings.buffering_timeout;
+        reader.clock = (!reader.pacer.is_paced()).then(|| ClockMonitor::new(attempt, window));
         self.prepared = Some(Prepared { attempt, reader, is_ready: false });
     }
 
     pub(super) fn drop_prepared(&mut self) {
         if let Some(mut prepared) = self.prepared.take() {
             self.writer.count_input(prepared.reader.source.take_counts());
+            let clock = prepared.reader.clock.take();
+            self.learn_rhythm(&prepared.reader, clock.as_ref());
         }
         self.splice.drop_prepared();
     }
@@ -80,11 +87,14 @@ impl Pump {
         (self.on_message)(PumpMessage::Lost { attempt, cause });
     }
 
-    fn begin(&mut self, following: Following) {
+    fn begin(&mut self, mut following: Following) {
         let attempt = following.attempt;
         debug!(attempt, source = ?following.reader.source.info(), "pump follows a source");
         self.splice.set_hints(following.reader.source.hints());
-        self.shared.start_clock(attempt, self.settings.buffering_timeout);
+        let clock = following.reader.clock.take();
+        self.shared.start_clock(
+            clock.unwrap_or_else(|| ClockMonitor::new(attempt, self.settings.buffering_timeout)),
+        );
         self.following = Some(following);
     }
 
@@ -97,9 +107,10 @@ impl Pump {
             self.recorded_until = Some(reader.pacer.due());
         }
         let (attempt, is_playing) = (following.attempt, following.is_playing);
+        let clock = self.shared.stop_clock();
+        self.learn_rhythm(&following.reader, clock.as_ref());
         drop(following);
         let now = Instant::now();
-        self.shared.stop_clock();
         // Here and not at the next source, because what is complete of this source is due now.
         let mut batch = self.writer.batch(now);
         self.splice.change(now - self.began, &mut batch);
@@ -126,10 +137,26 @@ impl Pump {
         }
     }
 
-    fn reader(&mut self, source: Box<Source>) -> SourceReader {
+    fn reader(&mut self, key: u64, source: Box<Source>) -> SourceReader {
         let now = Instant::now();
+        let rhythm = self.rhythm(key, now);
         let pacer = self.pacer(source.supply(), now);
-        SourceReader::new(source, pacer, &self.settings, now)
+        SourceReader::new(source, key, rhythm, pacer, &self.settings, now)
+    }
+
+    /// Returns the rhythm that the next connection to this stream inherits: that of the one that is read, or of the last.
+    fn rhythm(&self, key: u64, now: Instant) -> Rhythm {
+        let reader = self.following.as_ref().map(|it| &it.reader).filter(|it| it.key == key);
+        let present = reader.and_then(|it| self.shared.look_at_clock(|clock| it.rhythm(clock, now)));
+        present.unwrap_or_else(|| self.rhythms.get(key, now))
+    }
+
+    /// Keeps the rhythm of a connection that ends.
+    fn learn_rhythm(&mut self, reader: &SourceReader, clock: Option<&ClockMonitor>) {
+        let now = Instant::now();
+        if let Some(rhythm) = reader.rhythm(clock, now) {
+            self.rhythms.learn(reader.key, rhythm, now);
+        }
     }
 
     fn pacer(&mut self, supply: Supply, now: Instant) -> Pacer {

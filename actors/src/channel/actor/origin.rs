@@ -31,6 +31,8 @@ use crate::channel::{HostFor, Message, NodeDialer, OwnerDecision, WatchRefusal, 
 use crate::plans::Target;
 use crate::slots::Lease;
 
+/// The key of the ring of another node, which is of no stream of this one.
+const PULL_KEY: u64 = u64::MAX;
 /// Longest wait for the decision who is the origin. The cluster decides within milliseconds, unless its engine is away.
 const DECISION_TIMEOUT: Duration = Duration::from_secs(3);
 /// Longest wait for an origin if this node may not be it: other nodes are asked one after the other.
@@ -263,7 +265,7 @@ impl State {
             self.push(Input::Yield);
             self.run_queue();
         }
-        self.upstream.pump().follow(attempt.0, source);
+        self.upstream.pump().follow(attempt.0, PULL_KEY, source);
         let Some(edge) = self.sharing.edge(attempt) else { return };
         edge.connecting = None;
         let epoch = edge.epoch;

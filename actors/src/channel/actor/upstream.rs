@@ -343,7 +343,7 @@ impl ChannelUpstream {
     pub(super) fn prepare(&mut self, attempt: Attempt) {
         let Some(it) = self.tries.get_mut(&attempt) else { return };
         if let Stage::Opened(source) = std::mem::replace(&mut it.stage, Stage::Prepared) {
-            self.pump.prepare(attempt.0, source);
+            self.pump.prepare(attempt.0, it.candidate.stream.0.into(), source);
         }
     }
 
@@ -351,7 +351,7 @@ impl ChannelUpstream {
     pub(super) fn follow(&mut self, attempt: Attempt) {
         let Some(it) = self.tries.get_mut(&attempt) else { return };
         match std::mem::replace(&mut it.stage, Stage::Followed) {
-            Stage::Opened(source) => self.pump.follow(attempt.0, source),
+            Stage::Opened(source) => self.pump.follow(attempt.0, it.candidate.stream.0.into(), source),
             Stage::Prepared => self.pump.follow_prepared(attempt.0),
             Stage::Granted(_) | Stage::Opening { .. } | Stage::Followed => {}
         }

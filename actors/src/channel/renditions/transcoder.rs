@@ -156,7 +156,7 @@ impl Transcoder {
             program = source.info().place,
             "the program of an output profile runs"
         );
-        pump.follow(number, source);
+        pump.follow(number, 0, source);
         let mut delivers_since: Option<Instant> = None;
         loop {
             tokio::select! {

@@ -120,6 +120,61 @@ async fn a_source_that_falls_silent_is_reported_and_replaced_within_two_and_a_ha
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_rhythm_passes_to_the_next_connection_of_the_same_stream() {
+    for seconds in [3, 5, 8, 10] {
+        for (key, is_beside) in [(1, false), (1, true), (2, false), (2, true)] {
+            let mut setup = Setup::new();
+            let bursts = Play { clump: Duration::from_secs(seconds), ..Play::new(TsSource::new("one")) };
+            setup.provider.set("/1", Behaviour::Play(bursts));
+            setup.follow(1, "/1").await;
+            setup.plays(1).await;
+            sleep(Duration::from_secs(3 * seconds)).await;
+            // This connection sends evenly, so its own rhythm says nothing.
+            setup.provider.set("/2", Behaviour::play("one"));
+            let source = setup.open("/2").await;
+            if is_beside {
+                setup.pump.prepare(2, key, source);
+                assert_eq!(setup.message().await, PumpMessage::Ready(2));
+                setup.pump.follow_prepared(2);
+            } else {
+                setup.pump.follow(2, key, source);
+            }
+            setup.plays(2).await;
+            sleep(Duration::from_secs(4)).await;
+            setup.provider.break_now("/2", Break::Silence);
+            let PumpMessage::Silent { attempt: 2, silence } = setup.message().await else {
+                panic!("not silent")
+            };
+            // Half a second before the next burst of the connection before would be too late, two seconds after it is due.
+            let expected = if key == 1 { seconds as f64 + 1.5 } else { 1.5 };
+            let difference = (silence.as_secs_f64() - expected).abs();
+            assert!(difference < 0.3, "bursts of {seconds} s, key {key}, {is_beside}: {silence:?}");
+        }
+    }
+}
+
+/// A source that is read beside another one sends in the same rhythm, which is measured there.
+#[tokio::test(start_paused = true)]
+async fn a_source_in_bursts_that_was_read_beside_another_is_not_suspected() {
+    for seconds in [3, 5, 8, 10] {
+        let mut setup = Setup::new();
+        setup.provider.set("/1", Behaviour::play("one"));
+        setup.follow(1, "/1").await;
+        setup.plays(1).await;
+        setup.provider.break_now("/1", Break::Silence);
+        assert!(matches!(setup.message().await, PumpMessage::Silent { attempt: 1, .. }));
+        let bursts = Play { clump: Duration::from_secs(seconds), ..Play::new(other("two")) };
+        setup.provider.set("/2", Behaviour::Play(bursts));
+        setup.prepare(2, "/2").await;
+        assert_eq!(setup.message().await, PumpMessage::Ready(2));
+        setup.pump.follow_prepared(2);
+        setup.plays(2).await;
+        sleep(Duration::from_secs(60)).await;
+        assert!(setup.messages.try_recv().is_err(), "bursts of {seconds} s");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_source_that_pauses_often_is_suspected_only_once() {
     let settings =
         PumpSettings { silence_suspected_after: Duration::from_millis(500), ..PumpSettings::default() };
@@ -170,9 +225,9 @@ async fn a_dropped_or_replaced_prepared_source_is_closed() {
     assert_eq!(setup.provider.n_held(), 1);
     // Before the pump has taken it.
     let (source, next) = (setup.open("/1").await, setup.open("/1").await);
-    setup.pump.prepare(4, source);
+    setup.pump.prepare(4, 1, source);
     setup.pump.follow_prepared(4);
-    setup.pump.prepare(5, next);
+    setup.pump.prepare(5, 1, next);
     while setup.message().await != PumpMessage::Playing(4) {}
     drop(setup.pump);
     setup.task.await.unwrap();

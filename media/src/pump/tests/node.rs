@@ -36,7 +36,7 @@ struct Link {
 async fn edge_of(origin: &Ring) -> (Setup, Link) {
     let mut edge = Setup::new();
     let (source, link) = edge.open_ring(origin, 5, None, 64 << 10).await;
-    edge.pump.follow(1, source.unwrap());
+    edge.pump.follow(1, 1, source.unwrap());
     edge.plays(1).await;
     (edge, link)
 }
@@ -149,7 +149,7 @@ async fn an_edge_continues_with_its_own_source_when_the_origin_is_gone() {
     TsReader::default().read(&bytes, Duration::ZERO).unwrap();
     // Another origin is now one source among others.
     let (source, _link) = edge.open_ring(&origin.ring, 5, None, 64 << 10).await;
-    edge.pump.follow(3, source.unwrap());
+    edge.pump.follow(3, 1, source.unwrap());
     edge.plays(3).await;
     bytes.extend(all_for(&mut tail, Duration::from_secs(4)).await);
     assert_eq!(labels_in(&bytes), ["one", "two", "one"]);
@@ -169,7 +169,7 @@ async fn an_edge_attaches_again_after_its_last_chunk() {
     let sequence = edge.ring.usage().head_sequence - 1;
     let after = Some(RingPosition { epoch: 5, sequence });
     let (source, _link) = edge.open_ring(&origin.ring, 5, after, 64 << 10).await;
-    edge.pump.follow(2, source.unwrap());
+    edge.pump.follow(2, 1, source.unwrap());
     edge.plays(2).await;
     bytes.extend(all_for(&mut tail, Duration::from_secs(3)).await);
     assert!(assert_same_chunks(&origin.ring, &edge.ring).await > 30);
@@ -206,7 +206,7 @@ async fn a_slow_link_skips_to_a_random_access_point_and_is_counted() {
         sleep(Duration::from_secs(15)).await;
         source.read().await.unwrap();
     }
-    edge.pump.follow(1, source);
+    edge.pump.follow(1, 1, source);
     edge.plays(1).await;
     sleep(Duration::from_secs(12)).await;
     assert!(link.meter.skips() > 0 && link.meter.skipped_bytes() > 1_000_000, "{:?}", link.meter);
@@ -325,7 +325,7 @@ async fn the_edge_that_takes_over_is_the_origin_of_the_other_without_a_repeated_
     sleep(Duration::from_millis(700)).await;
     assert_eq!((winner.pump.adopted(), winner.pump.mirrored()), (continues, None));
     let (source, _link) = other.open_successor(&winner.ring, 6, continues, last, 64 << 10).await;
-    other.pump.follow(2, source.unwrap());
+    other.pump.follow(2, 1, source.unwrap());
     other.plays(2).await;
     sleep(Duration::from_secs(4)).await;
     let two =
@@ -363,7 +363,7 @@ async fn an_edge_that_is_ahead_of_the_new_origin_splices() {
     let continues = Some(RingPosition { epoch: 5, sequence: last.sequence - 3 });
     let (source, _link) =
         edge.open_successor(&origin.ring, 6, continues, edge.pump.mirrored(), 64 << 10).await;
-    edge.pump.follow(2, source.unwrap());
+    edge.pump.follow(2, 1, source.unwrap());
     edge.plays(2).await;
     bytes.extend(all_for(&mut tail, Duration::from_secs(3)).await);
     TsReader::default().read(&bytes, Duration::ZERO).unwrap();

@@ -13,7 +13,7 @@ use crate::ts::packet::{PACKET, discontinuity_packet, set_pcr};
 
 /// Follows the source at `path` like a program.
 async fn follow(setup: &Setup, attempt: u64, path: &str) {
-    setup.pump.follow(attempt, setup.open(path).await.into_program());
+    setup.pump.follow(attempt, 1, setup.open(path).await.into_program());
 }
 
 /// A stream that is sent as fast as it is read.
@@ -129,7 +129,7 @@ async fn the_opening_burst_of_a_program_is_written_at_once() {
 async fn a_live_provider_is_never_paused() {
     let mut setup = Setup::new();
     setup.provider.set("/x", Behaviour::Play(live(18)));
-    setup.pump.follow(1, setup.open("/x").await);
+    setup.pump.follow(1, 1, setup.open("/x").await);
     setup.plays(1).await;
     let bytes = all_for(&mut setup.tail(), Duration::from_millis(100)).await;
     assert!(programme(&bytes) > 17.9, "{}", programme(&bytes));
@@ -141,7 +141,7 @@ async fn a_recording_on_a_web_server_is_read_at_the_rate_of_its_programme() {
     for head in [ResponseHead::Plain, ResponseHead::Length(1 << 40)] {
         let mut setup = Setup::new();
         setup.provider.set("/x", Behaviour::Play(Play { head, ..recording() }));
-        setup.pump.follow(1, setup.open("/x").await);
+        setup.pump.follow(1, 1, setup.open("/x").await);
         setup.plays(1).await;
         let (began, mut tail, mut bytes) = (Instant::now(), setup.tail(), BytesMut::new());
         for seconds in [1, 2, 10, 60, 200] {
@@ -164,7 +164,7 @@ async fn a_viewer_of_a_recording_on_a_web_server_gets_all_of_it_in_order() {
         format!("HTTP/1.1 200 OK\r\nContent-Type: video/mp2t\r\nContent-Length: {}\r\n\r\n", whole.len());
     let mut setup = Setup::new();
     setup.provider.set("/x", Behaviour::Raw([head.as_bytes(), &whole].concat().into()));
-    setup.pump.follow(1, setup.open("/x").await);
+    setup.pump.follow(1, 1, setup.open("/x").await);
     setup.plays(1).await;
     let mut tail = setup.tail();
     let bytes = watch(&mut tail, Duration::from_secs(100)).await;
@@ -181,7 +181,7 @@ async fn a_viewer_of_a_recording_on_a_web_server_gets_all_of_it_in_order() {
 async fn a_slow_reader_of_a_recording_without_a_length_is_not_overrun() {
     let mut setup = Setup::new();
     setup.provider.set("/x", Behaviour::Play(recording()));
-    setup.pump.follow(1, setup.open("/x").await);
+    setup.pump.follow(1, 1, setup.open("/x").await);
     setup.plays(1).await;
     let mut tail = setup.tail();
     check_whole(&watch(&mut tail, Duration::from_secs(90)).await);
@@ -207,7 +207,7 @@ async fn a_recording_that_is_opened_again_and_again_is_shown_whole_each_time() {
     });
     let began = Instant::now();
     for attempt in 1..=5 {
-        setup.pump.follow(attempt, setup.open("/x").await);
+        setup.pump.follow(attempt, 1, setup.open("/x").await);
         setup.plays(attempt).await;
         assert_eq!(setup.loses(attempt).await, Cause::Ended);
     }
@@ -225,11 +225,11 @@ async fn commands_are_handled_at_once_while_a_recording_is_paused() {
     let mut setup = Setup::new();
     setup.provider.set("/x", Behaviour::Play(recording()));
     setup.provider.set("/y", Behaviour::play("y"));
-    setup.pump.follow(1, setup.open("/x").await);
+    setup.pump.follow(1, 1, setup.open("/x").await);
     setup.plays(1).await;
     sleep(Duration::from_secs(3)).await;
     let sent = Instant::now();
-    setup.pump.follow(2, setup.open("/y").await);
+    setup.pump.follow(2, 1, setup.open("/y").await);
     setup.plays(2).await;
     assert!(sent.elapsed() < Duration::from_secs(1), "{:?}", sent.elapsed());
 }
@@ -303,7 +303,7 @@ async fn commands_are_handled_at_once_while_a_program_is_paused() {
         match command {
             "release" => setup.pump.release(),
             "follow" => {
-                setup.pump.follow(2, setup.open("/y").await);
+                setup.pump.follow(2, 1, setup.open("/y").await);
                 setup.plays(2).await;
                 let bytes = all_for(&mut tail, Duration::from_millis(100)).await;
                 assert_eq!(labels_in(&bytes), ["y"]);
