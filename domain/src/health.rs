@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::StreamId;
+use crate::playout::Lack;
 
 /// Maximum number of streams whose health is kept; those without a play for the longest time are dropped.
 pub const HEALTH_STREAMS_MAX: usize = 50_000;
@@ -17,6 +18,8 @@ pub const SCORE_UNKNOWN: u8 = 50;
 const HALF_LIFE_MS: f64 = 24.0 * 60.0 * 60.0 * 1000.0;
 /// A loss after this time of play does not change the score, in milliseconds: a stream that plays for hours is healthy.
 const STABLE_AFTER_MS: u64 = 10 * 60 * 1000;
+/// Time for which a stream is known to lack a part that its tables promise, in milliseconds.
+const LACK_MEMORY_MS: i64 = 24 * 60 * 60 * 1000;
 /// Each outcome moves the reliability by this part of the way to its end of the scale.
 const WEIGHT: u16 = 3;
 /// Width of a rank, so that small differences do not change the order of streams.
@@ -69,6 +72,12 @@ pub struct StreamHealth {
     /// Label of the cause of the last failure.
     #[serde(default)]
     pub last_cause: Option<String>,
+    /// When its picture, which its tables promise, had not come for a while after its start; milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_picture_at: Option<i64>,
+    /// The same for its sound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_sound_at: Option<i64>,
     /// When bit rate, codecs and picture size were measured, in milliseconds since 1970.
     #[serde(default)]
     pub measured_at: Option<i64>,
@@ -114,6 +123,8 @@ impl StreamHealth {
             last_success: None,
             last_failure: None,
             last_cause: None,
+            no_picture_at: None,
+            no_sound_at: None,
             measured_at: None,
             updated_at: 0,
         }
@@ -153,6 +164,25 @@ impl StreamHealth {
     pub fn ended(&mut self, cause: &str, at: i64) {
         self.losses = self.losses.saturating_add(1);
         self.note_cause(cause, at);
+    }
+
+    /// Notes that this part of the stream plays or does not come, although its tables promise it.
+    pub fn lacks(&mut self, lack: Lack, is_missing: bool, at: i64) {
+        let noted = match lack {
+            Lack::Picture => &mut self.no_picture_at,
+            Lack::Sound => &mut self.no_sound_at,
+        };
+        *noted = is_missing.then_some(at);
+        self.updated_at = at;
+    }
+
+    /// Returns whether this part had not come when the stream was played in the last day.
+    pub fn lacked_lately(&self, lack: Lack, now: i64) -> bool {
+        let noted = match lack {
+            Lack::Picture => self.no_picture_at,
+            Lack::Sound => self.no_sound_at,
+        };
+        noted.is_some_and(|at| now.saturating_sub(at) < LACK_MEMORY_MS)
     }
 
     /// Notes measurements of the stream that plays. Unknown values stay as they are.
@@ -215,6 +245,19 @@ mod tests {
             }
         }
         health
+    }
+
+    #[test]
+    fn a_part_that_never_came_is_remembered_for_a_day_or_until_it_comes() {
+        for (lack, other) in [(Lack::Picture, Lack::Sound), (Lack::Sound, Lack::Picture)] {
+            let mut health = after("+");
+            assert!(!health.lacked_lately(lack, DAY));
+            health.lacks(lack, true, DAY);
+            assert!(health.lacked_lately(lack, 2 * DAY - 1) && !health.lacked_lately(lack, 2 * DAY));
+            assert!(!health.lacked_lately(other, DAY));
+            health.lacks(lack, false, DAY + 1);
+            assert!(!health.lacked_lately(lack, DAY + 1));
+        }
     }
 
     #[test]

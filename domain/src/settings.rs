@@ -44,6 +44,13 @@ pub struct Settings {
     /// A source that usually pauses for longer is given more time.
     #[serde(with = "seconds")]
     pub silence_suspected_after: Duration,
+    /// The picture of a source is considered lost after this much of its programme without one, while the rest goes on; a
+    /// source whose pictures come less often gets more time. 0 turns it off.
+    #[serde(with = "seconds")]
+    pub picture_timeout: Duration,
+    /// The same for all sound of a source. Silent sound is sound.
+    #[serde(with = "seconds")]
+    pub sound_timeout: Duration,
     /// Time over which the speed of a source is measured.
     #[serde(with = "seconds")]
     pub buffering_timeout: Duration,
@@ -119,6 +126,8 @@ impl Default for Settings {
             first_packet_timeout: Duration::from_secs(4),
             stall_timeout: Duration::from_secs(5),
             silence_suspected_after: Duration::from_millis(1_500),
+            picture_timeout: Duration::from_secs(5),
+            sound_timeout: Duration::from_secs(10),
             buffering_timeout: Duration::from_secs(15),
             random_access_wait: Duration::from_secs(1),
             start_timeout: Duration::from_secs(15),
@@ -174,6 +183,8 @@ impl Settings {
         above_zero("first_packet_timeout", self.first_packet_timeout)?;
         above_zero("stall_timeout", self.stall_timeout)?;
         above_zero("silence_suspected_after", self.silence_suspected_after)?;
+        at_most("picture_timeout", self.picture_timeout, HOUR)?;
+        at_most("sound_timeout", self.sound_timeout, HOUR)?;
         above_zero("buffering_timeout", self.buffering_timeout)?;
         at_most("random_access_wait", self.random_access_wait, HOUR)?;
         above_zero("start_timeout", self.start_timeout)?;

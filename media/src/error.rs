@@ -70,6 +70,10 @@ pub enum Cause {
     Stall,
     /// No packet of the programme was readable in time, because all were scrambled.
     Scrambled,
+    /// The picture ended, or never came, while the rest of the programme goes on.
+    PictureLost,
+    /// The same of all sound.
+    SoundLost,
     /// No programme can be found in the tables of the stream, although video or audio arrives. The text contains the
     /// reason.
     NoTables(String),
@@ -266,6 +270,8 @@ impl UpstreamError {
             | Cause::FirstPacketTimeout
             | Cause::Stall
             | Cause::Scrambled
+            | Cause::PictureLost
+            | Cause::SoundLost
             | Cause::NoTables(_)
             | Cause::Ended
             | Cause::Reset(_)
@@ -303,6 +309,8 @@ impl UpstreamError {
             Cause::FirstPacketTimeout => "first_packet_timeout",
             Cause::Stall => "stall",
             Cause::Scrambled => "scrambled",
+            Cause::PictureLost => "picture_lost",
+            Cause::SoundLost => "sound_lost",
             Cause::NoTables(_) => "no_tables",
             Cause::Ended => "ended",
             Cause::Reset(_) => "reset",
@@ -390,6 +398,8 @@ impl fmt::Display for Cause {
             Cause::FirstPacketTimeout => f.write_str("no video or audio in time"),
             Cause::Stall => f.write_str("video and audio stopped"),
             Cause::Scrambled => f.write_str("the stream is scrambled and cannot be played"),
+            Cause::PictureLost => f.write_str("picture lost, while the rest of the stream goes on"),
+            Cause::SoundLost => f.write_str("sound lost, while the rest of the stream goes on"),
             Cause::NoTables(why) => f.write_str(why),
             Cause::Ended => f.write_str("the stream ended"),
             Cause::Reset(why) => write!(f, "the connection broke: {why}"),

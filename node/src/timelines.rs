@@ -118,6 +118,8 @@ pub fn kind_name(kind: RunEntryKind) -> &'static str {
         RunEntryKind::Lost => "lost",
         RunEntryKind::Silent => "silent",
         RunEntryKind::Resumed => "resumed",
+        RunEntryKind::Lacking => "lacking",
+        RunEntryKind::Complete => "complete",
         RunEntryKind::Started => "started",
         RunEntryKind::Reconnected => "reconnected",
         RunEntryKind::FailedOver => "failed_over",

@@ -542,3 +542,41 @@ async fn a_source_in_bursts_with_a_pause_costs_few_connections() {
     assert!(n_requests <= 3, "{n_requests} connections");
     assert!(provider.peak() <= 2, "{} at once", provider.peak());
 }
+
+/// Starts one channel with two streams, of which this is the second.
+async fn set_up_for_picture(backup: Picture) -> (Provider, TestGateway) {
+    let provider = Provider::start();
+    provider.path(FIRST).plays(first());
+    provider.path(SECOND).plays(backup);
+    let list = provider.playlist(&[("news", "News", FIRST), ("news", "News backup", SECOND)]);
+    let gateway = Setup::new().list(&list).start().await;
+    (provider, gateway)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_picture_that_ends_is_replaced_and_named() {
+    // Holds T-fo.9.
+    let (provider, gateway) = set_up_for_picture(second()).await;
+    let player = gateway.watch("News").await;
+    player.sees("first").await;
+    provider.path(FIRST).behaves(Behavior::NoPicture);
+    player.sees("second").await;
+    player.more_bytes(50_000).await;
+    eventually("the failover event", || gateway.failovers().len() == 1).await;
+    assert_eq!(gateway.failovers(), [("News".into(), "News backup".into(), "picture_lost".into())]);
+    assert_eq!(provider.path(SECOND).n_requests(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_channel_whose_streams_all_lack_the_picture_plays_on_with_sound() {
+    let (provider, gateway) = set_up_for_picture(Picture::new("second")).await;
+    provider.path(FIRST).behaves(Behavior::NoPicture);
+    provider.path(SECOND).behaves(Behavior::NoPicture);
+    let player = gateway.watch("News").await;
+    eventually("the change", || gateway.failovers().len() == 1).await;
+    // The second one has 5 s to show a picture, and stays without it.
+    tokio::time::sleep(Duration::from_secs(9)).await;
+    player.more_bytes(50_000).await;
+    assert_eq!(gateway.failovers(), [("News".into(), "News backup".into(), "picture_lost".into())]);
+    assert_eq!((provider.path(FIRST).n_requests(), provider.path(SECOND).n_requests()), (1, 1));
+}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::cluster::record::NodeId;
-use domain::playout::Attempt;
+use domain::playout::{Attempt, Lack};
 use media::error::UpstreamError;
 use media::ring::EndReason;
 use media::source::Source;
@@ -80,6 +80,10 @@ pub(crate) enum Message {
     Silent(Attempt, Duration),
     /// The source that was silent sends again.
     Resumed(Attempt),
+    /// This part is missing in the source that plays, which otherwise goes on. `never`: it has not come yet.
+    Lacks { attempt: Attempt, lack: Lack, never: bool },
+    /// The source that plays has this part again.
+    Complete(Attempt, Lack),
     /// The programme clock of the source fell behind the wall clock.
     Slow(SourceSlow),
     /// The pump ended unexpectedly.

@@ -122,6 +122,77 @@ async fn a_silent_source_that_sends_again_keeps_playing_and_the_other_one_is_clo
     assert_eq!((status.state, status.playing), ("playing", Some(StreamId(1))));
 }
 
+/// The position in the programme at which the sources of the provider begin.
+const BEGINNING: Duration = Duration::from_secs(60);
+
+/// Makes a stream play without its picture from this much of its play on.
+fn picture_ends(scenario: &Scenario, label: &str, after: Duration) {
+    let ts = TsSource { picture_until: Some(BEGINNING + after), ..TsSource::new(label) };
+    scenario.provider.set(&format!("/{label}"), Behaviour::Play(Play::new(ts)));
+}
+
+async fn watches_for(viewer: &mut TestViewer, time: Duration) {
+    let until = Instant::now() + time;
+    while Instant::now() < until {
+        viewer.tail.chunk().await.unwrap();
+    }
+}
+
+/// Holds T-fo.9, with a slot for a second connection and without one.
+#[tokio::test(start_paused = true)]
+async fn a_source_whose_picture_ends_is_left_and_the_cause_is_named_everywhere() {
+    use crate::timeline::RunEntryKind::*;
+    for max_streams in [1, 2] {
+        let streams = [limited(1, "a", 1, max_streams), limited(2, "b", 1, max_streams)];
+        let scenario = Scenario::new(settings(), [&streams]).await;
+        picture_ends(&scenario, "a", 8 * SECOND);
+        let mut viewer = scenario.watch(channel(1)).await;
+        viewer.sees("a").await;
+        let began = Instant::now();
+        viewer.sees("b").await;
+        assert!((13 * SECOND..=18 * SECOND).contains(&began.elapsed()), "{:?}", began.elapsed());
+        sleep(SECOND).await;
+        assert_eq!(scenario.provider.n_open(), 1);
+        let failover = scenario.system.events().recent().pop().unwrap();
+        let EventBody::ChannelFailover { cause, .. } = &failover.body else { panic!("{failover:?}") };
+        assert_eq!(cause, "picture_lost");
+        let health = scenario.system.health().get(StreamId(1)).unwrap();
+        assert_eq!((health.last_cause.as_deref(), health.losses), (Some("picture_lost"), 1));
+        let runs = scenario.system.switchboard().timeline(channel(1).uuid());
+        let kinds: Vec<_> = runs[0].entries.iter().map(|it| (it.kind, it.cause)).collect();
+        let named = |kind| (kind, Some("picture_lost"));
+        for expected in [named(Lacking), named(SlotRequested), named(Lost), named(FailedOver)] {
+            assert!(kinds.contains(&expected), "{expected:?} of {kinds:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_channel_without_another_picture_plays_on_and_the_next_start_knows_it() {
+    use crate::timeline::RunEntryKind::*;
+    for max_streams in [1, 2] {
+        let streams = [limited(1, "a", 1, max_streams), limited(2, "b", 1, max_streams)];
+        let scenario = Scenario::new(settings(), [&streams]).await;
+        picture_ends(&scenario, "a", Duration::ZERO);
+        picture_ends(&scenario, "b", Duration::ZERO);
+        let mut viewer = scenario.watch(channel(1)).await;
+        watches_for(&mut viewer, 60 * SECOND).await;
+        // Without a second slot the other stream is tried once.
+        let counts = scenario.system.counts();
+        assert_eq!((counts.failovers, counts.leases), (u64::from(max_streams == 1), 1));
+        let runs = scenario.system.switchboard().timeline(channel(1).uuid());
+        let lacking =
+            runs[0].entries.iter().filter(|it| (it.kind, it.cause) == (Lacking, Some("picture_lost")));
+        assert_eq!(lacking.count(), if max_streams == 1 { 3 } else { 2 });
+        assert_eq!(scenario.event_names().last(), Some(&"stream_lacking"));
+        let now = crate::clock::now_ms();
+        let health = scenario.system.health();
+        let known = health.get(StreamId(1)).unwrap();
+        assert!(known.lacked_lately(domain::playout::Lack::Picture, now));
+        assert_eq!(known.last_cause.as_deref(), Some("picture_lost"));
+    }
+}
+
 /// Holds T-fo.6 for a stream that opens and never becomes playable.
 #[tokio::test(start_paused = true)]
 async fn a_switch_to_a_stream_that_never_becomes_playable_costs_viewers_nothing() {

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use domain::health::{FailureSide, HEALTH_STREAMS_MAX, Measurement, StreamHealth};
 use domain::ids::StreamId;
+use domain::playout::Lack;
 use domain::stream::Stream;
 use media::error::{Scope, UpstreamError};
 use parking_lot::Mutex;
@@ -97,9 +98,28 @@ impl HealthTable {
         });
     }
 
-    /// Notes that a stream ended after it had played well.
+    /// Notes that a stream ended after it had played well, or plays on without a part.
     pub(crate) fn ended(&self, stream: StreamId, cause: &UpstreamError) {
         self.change(stream, |health, at| health.ended(cause.label(), at));
+    }
+
+    /// Notes that this part of a stream, which its tables promise, has not come since it plays, or has come.
+    pub(crate) fn lacks(&self, stream: StreamId, lack: Lack, is_missing: bool) {
+        let is_noted = self.get(stream).is_some_and(|it| it.lacked_lately(lack, now_ms()));
+        if is_missing || is_noted {
+            self.change(stream, |health, at| health.lacks(lack, is_missing, at));
+        }
+    }
+
+    /// Returns those of these streams in which this part had not come when they were played lately.
+    pub(crate) fn lacking_lately(
+        &self,
+        streams: impl Iterator<Item = StreamId>,
+        lack: Lack,
+    ) -> Vec<StreamId> {
+        let (inner, now) = (self.inner.lock(), now_ms());
+        let lacks = |it: &StreamId| inner.streams.get(it).is_some_and(|it| it.lacked_lately(lack, now));
+        streams.filter(lacks).collect()
     }
 
     pub(crate) fn measured(&self, stream: StreamId, measurement: Measurement) {

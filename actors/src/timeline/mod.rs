@@ -45,6 +45,10 @@ pub enum RunEntryKind {
     Silent,
     /// The stream that was silent sends again.
     Resumed,
+    /// The stream that plays goes on without its picture or its sound.
+    Lacking,
+    /// The stream that plays has it again.
+    Complete,
     /// The first stream of the run plays.
     Started,
     /// The stream that played last plays again.

@@ -457,6 +457,19 @@ events! {
             map.serialize_entry("restarts_now", restarts_now)
         };
         summary format!("The back-up {backup} is restored at the next start");
+
+        /// A stream plays on without its picture or its sound, because no other one can help.
+        StreamLacking = "stream_lacking" about channel {
+            channel: ChannelRef = channel(),
+            stream: StreamRef = stream(1),
+            cause: String = "picture_lost".to_owned(),
+        }
+        to Audience::Viewers(channel);
+        keys |map| {
+            stream_keys(map, Some(stream))?;
+            map.serialize_entry("reason", cause)
+        };
+        summary format!("{} plays on although \"{}\" is not complete: {cause}", channel.name, stream.name);
     }
 }
 

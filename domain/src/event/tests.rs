@@ -13,7 +13,14 @@ fn payload(body: EventBody) -> Value {
 fn the_events_of_integrations_have_the_names_of_the_api() {
     let names: Vec<_> = EventBody::samples().iter().map(EventBody::name).collect();
     assert_eq!(names[..18], *EventBody::NAMES);
-    let others = ["account_expiring", "store_stopped", "store_resumed", "comskip_status", "restore_pending"];
+    let others = [
+        "account_expiring",
+        "store_stopped",
+        "store_resumed",
+        "comskip_status",
+        "restore_pending",
+        "stream_lacking",
+    ];
     assert_eq!(names[18..], others);
 }
 
@@ -65,6 +72,7 @@ fn keys_of(name: &str) -> [&'static str; 2] {
             "stream_id# stream_name channel_url provider_name reason duration_seconds# runtime# total_bytes#",
         ],
         "channel_reconnect" => [CHANNEL, "stream_id# stream_name channel_url provider_name reason gap_ms#"],
+        "stream_lacking" => [CHANNEL, "stream_id# stream_name channel_url provider_name reason"],
         "channel_error" => [
             "channel_id channel_name channel_number stream_url profile_used error_message",
             "stream_id? stream_name channel_url provider_name",

@@ -4,9 +4,10 @@
 
 use std::time::{Duration, Instant};
 
-use super::messages::{FailureScope, PlayoutCandidate};
+use super::messages::{FailureScope, Lack, PlayoutCandidate};
 use super::pauses::after;
 use super::settings::PlayoutSettings;
+use crate::ids::StreamId;
 
 /// The candidates of the plan in its order, followed by those that left the plan but are still referred to.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,6 +30,10 @@ struct TrackedCandidate {
     reopened_at: Option<Instant>,
     /// Time at which a source that was opened beside this silent one had gained nothing.
     beside_in_vain_at: Option<Instant>,
+    /// Time at which its stream was last known to lack each part, by [`Lack`].
+    lacked_at: [Option<Instant>; Lack::ALL.len()],
+    /// Time at which its stream was last left for each.
+    left_lacking_at: [Option<Instant>; Lack::ALL.len()],
     /// Playing time saved up for immediate retries; one retry costs `token_play` of it.
     saved_play: Duration,
 }
@@ -42,6 +47,8 @@ impl TrackedCandidate {
             was_silent: false,
             reopened_at: None,
             beside_in_vain_at: None,
+            lacked_at: Default::default(),
+            left_lacking_at: Default::default(),
             saved_play: saved_play_max(settings),
         }
     }
@@ -178,6 +185,50 @@ impl Candidates {
         at.is_some_and(|it| now.saturating_duration_since(it) < settings.beside_in_vain_memory)
     }
 
+    /// These streams lack this part.
+    pub(super) fn lack(&mut self, streams: &[StreamId], lack: Lack, now: Instant) {
+        for it in self.all.iter_mut().filter(|it| streams.contains(&it.candidate.stream)) {
+            it.lacked_at[lack as usize] = Some(now);
+        }
+    }
+
+    /// The stream of this candidate has this part again.
+    pub(super) fn stream_has(&mut self, index: usize, lack: Lack) {
+        self.of_stream(index).for_each(|it| it.lacked_at[lack as usize] = None);
+    }
+
+    /// The stream of this candidate is left for this part.
+    pub(super) fn left_lacking(&mut self, index: usize, lack: Lack, now: Instant) {
+        self.of_stream(index).for_each(|it| it.left_lacking_at[lack as usize] = Some(now));
+    }
+
+    pub(super) fn lacked_lately(
+        &self,
+        index: usize,
+        lack: Lack,
+        now: Instant,
+        settings: &PlayoutSettings,
+    ) -> bool {
+        let at = self.all[index].lacked_at[lack as usize];
+        at.is_some_and(|it| now.saturating_duration_since(it) < settings.lack_memory)
+    }
+
+    pub(super) fn left_lacking_lately(
+        &self,
+        index: usize,
+        lack: Lack,
+        now: Instant,
+        settings: &PlayoutSettings,
+    ) -> bool {
+        let at = self.all[index].left_lacking_at[lack as usize];
+        at.is_some_and(|it| now.saturating_duration_since(it) < settings.lack_memory)
+    }
+
+    /// Returns when its stream was last left for what it lacked.
+    pub(super) fn left_lacking_at(&self, index: usize) -> Option<Instant> {
+        self.all[index].left_lacking_at.into_iter().flatten().max()
+    }
+
     fn of_stream(&mut self, index: usize) -> impl Iterator<Item = &mut TrackedCandidate> {
         let stream = self.get(index).stream;
         self.all.iter_mut().filter(move |it| it.candidate.stream == stream)
@@ -228,6 +279,8 @@ impl Candidates {
                     TrackedCandidate {
                         was_silent: same_stream.is_some_and(|it| it.was_silent),
                         reopened_at: same_stream.and_then(|it| it.reopened_at),
+                        lacked_at: same_stream.map_or_else(Default::default, |it| it.lacked_at),
+                        left_lacking_at: same_stream.map_or_else(Default::default, |it| it.left_lacking_at),
                         ..TrackedCandidate::new(*candidate, settings)
                     }
                 }

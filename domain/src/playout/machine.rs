@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::Playout;
 use super::candidates::put_first;
 use super::incident::Incident;
+use super::lack::Lacking;
 use super::messages::{
     Action, Attempt, AttemptReason, Failure, FailureKind, FailureScope, GiveUp, Input, PlayoutChange,
 };
@@ -34,6 +35,8 @@ impl Playout {
             Input::Playing { .. } => self.plays(state, now),
             Input::Silent { attempt } => self.fell_silent(state, attempt, now),
             Input::Resumed { attempt } => self.resumed(state, attempt, now),
+            Input::Lacks { attempt, lack, avoid } => self.lacks(state, attempt, lack, &avoid, now),
+            Input::Complete { attempt, lack } => self.complete(state, attempt, lack, now),
             Input::Lost { attempt, failure } => self.lost(state, attempt, failure, now),
             Input::Switch(to) => self.switch_requested(state, to, now),
             Input::Tick => self.tick(state, now),
@@ -135,6 +138,9 @@ impl Playout {
         match (playing, next.why) {
             // The present source has some time left to send again.
             (Some(playing), AttemptReason::Silence) => return PlayoutState::Playing(playing),
+            (Some(playing), AttemptReason::Lack(lack)) => {
+                return self.lack_is_full(playing, lack, next.is_beside, now);
+            }
             (Some(playing), _) => return self.switch_is_full(playing, next.is_beside, now),
             (None, _) => {}
         }
@@ -182,8 +188,10 @@ impl Playout {
                 next: next @ OpeningAttempt { step: AttemptStep::Preparing { index, .. }, .. },
             } if next.attempt == attempt => {
                 self.source_ended(&playing, now);
-                if next.why == AttemptReason::Silence {
-                    self.replaced_in_silence(&playing, index, now);
+                match next.why {
+                    AttemptReason::Silence => self.replaced_in_silence(&playing, index, now),
+                    AttemptReason::Lack(lack) => self.left_lacking(&playing, lack, now),
+                    _ => {}
                 }
                 self.follow(next, index, now)
             }
@@ -204,7 +212,7 @@ impl Playout {
 
     /// Nothing plays any more, so an attempt that began beside a source continues as an ordinary one.
     fn alone(&self, mut next: OpeningAttempt) -> PlayoutState {
-        if next.why == AttemptReason::Silence {
+        if next.why.is_speculative() {
             next.why = self.reason();
         }
         next.is_beside = false;
@@ -244,7 +252,7 @@ impl Playout {
         self.candidates.source_plays(index);
         self.session.source_plays(index);
         self.incident.source_plays(index);
-        self.silence = Silence::default();
+        (self.silence, self.lacking) = (Silence::default(), Lacking::default());
         let playing =
             PlayingSource { attempt, index, since: now, opened, return_at: self.return_at(index, now) };
         self.begin_requested_switch(playing, now)
@@ -267,7 +275,7 @@ impl Playout {
             PlayoutState::Beside { playing, next } if playing.attempt == attempt => {
                 self.source_ended(&playing, now);
                 self.candidates.stream_lost(playing.index, failure.kind == FailureKind::Silent);
-                if next.why == AttemptReason::Silence && matches!(next.step, AttemptStep::Asked { .. }) {
+                if next.why.is_speculative() && matches!(next.step, AttemptStep::Asked { .. }) {
                     // That request would be refused if no slot is free; an ordinary one waits for a slot.
                     self.act(Action::Release);
                     self.drop_attempt(&next);
@@ -313,6 +321,9 @@ impl Playout {
             return self.switch_timed_out(state, now);
         }
         match state {
+            PlayoutState::Playing(playing) if self.lacking.look_again_at().is_some_and(|at| at <= now) => {
+                self.look_again(playing, now)
+            }
             PlayoutState::Playing(playing) => self.return_to_preferred(playing, now),
             PlayoutState::Backoff { .. } => {
                 self.incident.begin_round();
@@ -371,7 +382,10 @@ impl Playout {
     ) -> PlayoutState {
         self.incident.request_unanswered();
         match playing {
-            Some(playing) if next.why == AttemptReason::Silence => PlayoutState::Playing(playing),
+            Some(playing) if next.why.is_speculative() => {
+                self.accept_lack(&playing, now);
+                PlayoutState::Playing(playing)
+            }
             Some(playing) => self.switch_failed(playing, now),
             None if next.why == AttemptReason::Switch => self.try_next(now),
             None => self.back_off(now),
@@ -396,7 +410,7 @@ impl Playout {
             self.ended_in_vain(playing, &next, now);
         }
         if failure.just_released
-            && next.why != AttemptReason::Silence
+            && !next.why.is_speculative()
             && let Some(pause) = self.incident.next_release_pause(index, &self.settings)
         {
             next.step = AttemptStep::Waiting { index, until: after(now, pause) };
@@ -404,9 +418,9 @@ impl Playout {
         }
         if let Some(playing) = playing {
             self.candidates.failed(index, failure.scope, now);
-            return match next.why {
-                AttemptReason::Silence => self.keep_playing(playing, now),
-                _ => self.switch_failed(playing, now),
+            return match next.why.is_speculative() {
+                true => self.keep_playing(playing, now),
+                false => self.switch_failed(playing, now),
             };
         }
         // A retry that did not even open is not repeated. During a switch, a return to the old stream comes before a

@@ -83,6 +83,27 @@ pub enum AttemptReason {
     Switch,
     /// The source that plays is silent. The attempt is speculative: it ends if that source sends again.
     Silence,
+    /// The source that plays lacks this part. The attempt is speculative, too: it ends if that part comes again.
+    Lack(Lack),
+}
+
+impl AttemptReason {
+    /// Returns whether the attempt ends if the source that plays recovers.
+    pub fn is_speculative(self) -> bool {
+        matches!(self, Self::Silence | Self::Lack(_))
+    }
+}
+
+/// A part that is missing of a source that otherwise goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Lack {
+    Picture,
+    Sound,
+}
+
+impl Lack {
+    /// Every part; a part is its place here.
+    pub const ALL: [Self; 2] = [Self::Picture, Self::Sound];
 }
 
 /// The target of a switch.
@@ -135,6 +156,17 @@ pub enum Input {
     Resumed {
         attempt: Attempt,
     },
+    /// The source that plays goes on without this part. `avoid`: other streams that lacked it the last time.
+    Lacks {
+        attempt: Attempt,
+        lack: Lack,
+        avoid: Vec<StreamId>,
+    },
+    /// The source that plays has this part again.
+    Complete {
+        attempt: Attempt,
+        lack: Lack,
+    },
     /// The opener failed, the source ended, or it was judged too slow.
     Lost {
         attempt: Attempt,
@@ -162,6 +194,8 @@ impl Input {
             | Self::Playing { attempt }
             | Self::Silent { attempt }
             | Self::Resumed { attempt }
+            | Self::Lacks { attempt, .. }
+            | Self::Complete { attempt, .. }
             | Self::Lost { attempt, .. } => Some(*attempt),
             _ => None,
         }
@@ -204,6 +238,10 @@ pub enum PlayoutChange {
     FailedOver { from: usize, to: usize },
     /// The source that plays is given up, because it is silent and another one is ready.
     LeftSilent { index: usize },
+    /// The source that plays is given up, because it lacks this part and another one may have it.
+    LeftLacking { index: usize, lack: Lack },
+    /// The source that plays lacks this part, and plays on because no other one can help.
+    PlaysLacking { index: usize, lack: Lack },
     /// A manual switch or a return to a preferred stream succeeded. Both indices are equal when the source was opened
     /// again.
     Switched { from: usize, to: usize, is_manual: bool },

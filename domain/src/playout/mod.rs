@@ -7,8 +7,8 @@
 //!            Start, TakeOver     Granted, Opened, Playing
 //!   Idle ───────────▶ Opening ─────────────────────────────▶ Playing ◀────────┐
 //!    ▲                 ▲  │ ▲                                 │  │  │          │ the new source failed,
-//!    │            Tick │  │ └────────────── Lost ─────────────┘  │  │ Switch,  │ or the old one sends again
-//!    │                 │  ▼ every candidate was tried            │  ▼ Silent   │
+//!    │            Tick │  │ └────────────── Lost ─────────────┘  │  │ Switch,  │ or the old one recovers
+//!    │                 │  ▼ every candidate was tried            │  ▼ Silent,  │
 //!    │                Backoff                                   │ Beside ─────┘
 //!    │                    │ give_up_after                       │     │ Ready: the state becomes Opening, because
 //!    └── Yield, from any  └──────────▶ Stopped ◀── Stop, any ───┘     ▼ the pump drops the old source
@@ -28,6 +28,7 @@
 
 mod candidates;
 mod incident;
+mod lack;
 mod machine;
 mod messages;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -46,6 +47,7 @@ use std::time::Instant;
 
 use self::candidates::Candidates;
 use self::incident::Incident;
+use self::lack::Lacking;
 use self::pauses::Jitter;
 use self::session::Session;
 use self::silence::Silence;
@@ -53,7 +55,7 @@ use self::switch::Switches;
 use crate::ids::ProfileId;
 
 pub use self::messages::{
-    Action, Attempt, AttemptReason, Failure, FailureKind, FailureScope, GiveUp, Input, Patience,
+    Action, Attempt, AttemptReason, Failure, FailureKind, FailureScope, GiveUp, Input, Lack, Patience,
     PlayoutCandidate, PlayoutChange, SwitchRefusal, SwitchTarget,
 };
 pub use self::settings::PlayoutSettings;
@@ -69,6 +71,7 @@ pub struct Playout {
     incident: Incident,
     switches: Switches,
     silence: Silence,
+    lacking: Lacking,
     /// The account profile whose candidates are requested first after a start.
     first_choice: Option<ProfileId>,
     last_attempt: u64,
@@ -89,6 +92,7 @@ impl Playout {
             session: Session::default(),
             switches: Switches::default(),
             silence: Silence::default(),
+            lacking: Lacking::default(),
             first_choice: None,
             last_attempt: 0,
             jitter: Jitter(seed),
@@ -124,7 +128,7 @@ impl Playout {
         let switch = self.switches.deadline();
         match &self.state {
             PlayoutState::Idle | PlayoutState::Stopped => None,
-            PlayoutState::Playing(playing) => playing.return_at,
+            PlayoutState::Playing(playing) => earliest([playing.return_at, self.lacking.look_again_at()]),
             PlayoutState::Opening(opening) => {
                 earliest([Some(opening.step.until()), self.give_up_at(), switch])
             }
@@ -143,7 +147,7 @@ impl Playout {
             PlayoutState::Idle => "idle",
             PlayoutState::Opening(_) => "opening",
             PlayoutState::Playing(_) => "playing",
-            PlayoutState::Beside { next, .. } if next.why == AttemptReason::Silence => "playing",
+            PlayoutState::Beside { next, .. } if next.why.is_speculative() => "playing",
             PlayoutState::Beside { .. } => "switching",
             // The name that clients of the API know.
             PlayoutState::Backoff { .. } => "resting",

@@ -7,8 +7,8 @@
 use std::time::{Duration, Instant};
 
 use super::{
-    Action, Attempt, AttemptReason, AttemptStep, Failure, FailureKind, FailureScope, GiveUp, Input, Playout,
-    PlayoutCandidate, PlayoutChange, PlayoutSettings, PlayoutState, SwitchTarget,
+    Action, Attempt, AttemptReason, AttemptStep, Failure, FailureKind, FailureScope, GiveUp, Input, Lack,
+    Playout, PlayoutCandidate, PlayoutChange, PlayoutSettings, PlayoutState, SwitchTarget,
 };
 use crate::ids::{ProfileId, StreamId};
 
@@ -28,6 +28,8 @@ pub enum Op {
     Slow(Failure),
     /// The playing source falls silent, or sends again.
     Silence(bool),
+    /// The playing source lacks this part, or has it again.
+    Lack(Lack, bool),
     /// A message about an attempt that is over or never existed.
     Stale(u8),
     /// A message about the current attempt that does not fit its progress.
@@ -79,7 +81,8 @@ impl Op {
             24 | 25 => Self::Wait(number % 8192),
             26 => Self::Late(number),
             27 => Self::Deadline,
-            28 => Self::Silence(a & 3 != 0),
+            28 if a & 8 == 0 => Self::Silence(a & 3 != 0),
+            28 => Self::Lack(Lack::ALL[usize::from(a >> 4 & 1)], a & 3 != 0),
             29 => Self::Replan(a),
             30 => Self::Yield,
             // Rare, because nothing happens after a stop.
@@ -161,6 +164,8 @@ struct World {
     why: AttemptReason,
     /// The last openings of streams beside themselves.
     reopened: Vec<(StreamId, Instant)>,
+    /// The last times at which streams were left for what they lacked.
+    left_lacking: Vec<(StreamId, Lack, Instant)>,
     last_attempt: u64,
     /// Time by which the caller of a switch must have its outcome.
     switch_due: Option<Instant>,
@@ -203,6 +208,7 @@ impl World {
             prepared: None,
             why: AttemptReason::Start,
             reopened: Vec::new(),
+            left_lacking: Vec::new(),
             last_attempt: 0,
             switch_due: None,
             starting_since: None,
@@ -230,6 +236,7 @@ impl World {
                     self.plan.clone_from(&candidates);
                     // What was known of a stream that leaves the plan may be forgotten.
                     self.reopened.retain(|it| candidates.iter().any(|known| known.stream == it.0));
+                    self.left_lacking.retain(|it| candidates.iter().any(|known| known.stream == it.0));
                     self.n_candidates_max = self.n_candidates_max.max(candidates.len());
                 }
                 self.requested(Input::Replan(candidates));
@@ -251,6 +258,15 @@ impl World {
                 if let Some((attempt, _)) = self.playout.playing() {
                     self.n_requested += 1;
                     self.send(if is_silent { Input::Silent { attempt } } else { Input::Resumed { attempt } });
+                }
+            }
+            Op::Lack(lack, is_missing) => {
+                if let Some((attempt, _)) = self.playout.playing() {
+                    self.n_requested += 1;
+                    self.send(match is_missing {
+                        true => Input::Lacks { attempt, lack, avoid: Vec::new() },
+                        false => Input::Complete { attempt, lack },
+                    });
                 }
             }
             Op::Stale(byte) => self.stale(byte),
@@ -327,6 +343,8 @@ impl World {
             (Input::Playing { attempt }, Vec::new()),
             (Input::Silent { attempt }, Vec::new()),
             (Input::Resumed { attempt }, Vec::new()),
+            (Input::Lacks { attempt, lack: Lack::Picture, avoid: vec![StreamId(1)] }, Vec::new()),
+            (Input::Complete { attempt, lack: Lack::Sound }, Vec::new()),
             (Input::Lost { attempt, failure }, Vec::new()),
         ] {
             let answer = self.playout.on(input.clone(), self.now);
@@ -355,6 +373,8 @@ impl World {
                 Input::Playing { attempt },
                 Input::Silent { attempt },
                 Input::Resumed { attempt },
+                Input::Lacks { attempt, lack: Lack::Picture, avoid: Vec::new() },
+                Input::Complete { attempt, lack: Lack::Picture },
             ]);
         }
         if let Some((attempt, index)) = self.opener {
@@ -365,6 +385,8 @@ impl World {
                 Input::Playing { attempt },
                 Input::Silent { attempt },
                 Input::Resumed { attempt },
+                Input::Lacks { attempt, lack: Lack::Picture, avoid: Vec::new() },
+                Input::Complete { attempt, lack: Lack::Picture },
             ]);
         }
         if let Some(attempt) = self.prepared {
@@ -376,6 +398,8 @@ impl World {
                 Input::Playing { attempt },
                 Input::Silent { attempt },
                 Input::Resumed { attempt },
+                Input::Lacks { attempt, lack: Lack::Picture, avoid: Vec::new() },
+                Input::Complete { attempt, lack: Lack::Picture },
             ]);
         }
         if let Some(attempt) = self.pump {
@@ -549,21 +573,18 @@ impl World {
         self.reopened.push((streams[index], self.now));
     }
 
-    /// A second connection is requested as one; only a manual switch to another account may fall back to an ordinary
-    /// request while the old source plays.
+    /// A second connection is requested as one; only a manual switch to another account, or because of a missing part, may
+    /// fall back to an ordinary request while the old source plays.
     fn check_permission(&mut self, order: &[usize], why: AttemptReason, beside: bool) {
         self.is_beside = beside;
         let playing = self.playout.playing().map(|it| it.1);
         let Some(playing) = playing else {
-            return assert!(
-                !beside && why != AttemptReason::Silence,
-                "asks for a second connection as the first"
-            );
+            return assert!(!beside && !why.is_speculative(), "asks for a second connection as the first");
         };
         let candidates: Vec<_> = self.playout.candidates().collect();
         let is_same_account = |it: &usize| candidates[*it].profile == candidates[playing].profile;
         assert!(
-            beside || why == AttemptReason::Switch && !order.iter().any(is_same_account),
+            beside || why != AttemptReason::Silence && !order.iter().any(is_same_account),
             "a second connection without permission: {self:?}"
         );
     }
@@ -577,6 +598,19 @@ impl World {
             }
             PlayoutChange::LeftSilent { index } => {
                 assert!(matches!(input, Input::Ready { .. }) && *index < n_candidates, "{change:?}");
+            }
+            PlayoutChange::LeftLacking { index, lack } => {
+                assert!(*index < n_candidates, "{change:?}");
+                let is_recent = |it: &(StreamId, Lack, Instant)| self.now - it.2 < self.settings.lack_memory;
+                self.left_lacking.retain(is_recent);
+                let stream = self.playout.candidates().nth(*index).expect("a candidate").stream;
+                let is_repeated = self.left_lacking.iter().any(|it| (it.0, it.1) == (stream, *lack));
+                assert!(!is_repeated, "left again for {lack:?}: {self:?}");
+                self.left_lacking.push((stream, *lack, self.now));
+            }
+            PlayoutChange::PlaysLacking { index, .. } => {
+                let playing = self.playout.playing().map(|it| it.1);
+                assert_eq!(playing, Some(*index), "{change:?}");
             }
             PlayoutChange::FailedOver { from, to } => {
                 assert!(begins_to_play && from != to && *from < n_candidates && *to < self.plan.len());

@@ -74,7 +74,7 @@ impl Playout {
         // The request is sent again, because its indices changed or its candidate left the plan.
         self.drop_attempt(&next);
         if let Some(playing) = playing {
-            if next.why == AttemptReason::Silence {
+            if next.why.is_speculative() {
                 return self.keep_playing(playing, now);
             }
             let order = self.switches.order().map_or(Vec::new(), <[usize]>::to_vec);

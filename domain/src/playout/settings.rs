@@ -40,6 +40,8 @@ pub struct PlayoutSettings {
     pub silence_reopen_interval: Duration,
     /// Time for which no other source is opened beside a silent one, after one was opened there in vain.
     pub beside_in_vain_memory: Duration,
+    /// Time for which a stream is known to lack a part, and shortest time between two changes from one stream for one part.
+    pub lack_memory: Duration,
     /// Time for which a candidate is remembered whose responses ended close together.
     pub early_end_memory: Duration,
     /// Playing time after which the incident is over.
@@ -92,6 +94,7 @@ impl From<&Settings> for PlayoutSettings {
             token_play: Duration::from_secs(600),
             silence_reopen_interval: Duration::from_secs(15),
             beside_in_vain_memory: Duration::from_secs(600),
+            lack_memory: Duration::from_secs(600),
             healthy_play: Duration::from_secs(2),
             early_end_memory: Duration::from_secs(600),
             stable_play: Duration::from_secs(30),

@@ -40,7 +40,7 @@ impl Playout {
         match state {
             PlayoutState::Playing(playing) if playing.attempt == attempt => {
                 self.silence.is_silent = false;
-                PlayoutState::Playing(playing)
+                self.keep_playing(playing, now)
             }
             PlayoutState::Beside { playing, next } if playing.attempt == attempt => {
                 self.silence.is_silent = false;
@@ -49,7 +49,7 @@ impl Playout {
                 }
                 self.drop_attempt(&next);
                 self.ended_in_vain(&playing, &next, now);
-                PlayoutState::Playing(playing)
+                self.keep_playing(playing, now)
             }
             other => other,
         }
@@ -67,10 +67,12 @@ impl Playout {
         }
     }
 
-    /// Keeps playing this source. While it is silent, the next candidate is opened beside it.
+    /// Keeps playing this source. While it is silent or lacks a part, another candidate is opened beside it.
     pub(super) fn keep_playing(&mut self, playing: PlayingSource, now: Instant) -> PlayoutState {
-        let silence = self.silence;
-        if !silence.is_silent || !silence.may_open {
+        if !self.silence.is_silent {
+            return self.seek_missing(playing, now);
+        }
+        if !self.silence.may_open {
             return PlayoutState::Playing(playing);
         }
         let order = self.speculative_order(playing.index, now);

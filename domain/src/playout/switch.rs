@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::Playout;
 use super::candidates::put_first;
-use super::messages::{Action, AttemptReason, PlayoutChange, SwitchRefusal, SwitchTarget};
+use super::messages::{Action, AttemptReason, Lack, PlayoutChange, SwitchRefusal, SwitchTarget};
 use super::pauses::after;
 use super::state::{PlayingSource, PlayoutState};
 use crate::ids::StreamId;
@@ -275,22 +275,31 @@ impl Playout {
         }
         let best = *self.preferred_to(index, now).first()?;
         let memory_ends = self.candidates.failed_at(best).map(|at| after(at, self.settings.candidate_memory));
-        Some(after(now, pause)).max(memory_ends)
+        let lack_ends = self.candidates.left_lacking_at(best).map(|at| after(at, self.settings.lack_memory));
+        Some(after(now, pause)).max(memory_ends).max(lack_ends)
     }
 
     pub(super) fn return_to_preferred(&mut self, playing: PlayingSource, now: Instant) -> PlayoutState {
-        let order = self.preferred_to(playing.index, now);
+        let mut order = self.preferred_to(playing.index, now);
+        order.retain(|it| !self.was_left_lacking(*it, now));
         if order.is_empty() {
             return PlayoutState::Playing(PlayingSource { return_at: None, ..playing });
         }
         self.begin_switch(playing, order, false, now)
     }
 
-    /// Returns the candidates of other streams that come before this one.
+    /// Returns the candidates of other streams that come before this one. Streams that were left lately for what they lacked
+    /// come last.
     fn preferred_to(&self, index: usize, now: Instant) -> Vec<usize> {
         let stream = self.candidates.get(index).stream;
-        self.candidates.sorted(None, now, &self.settings, |it| {
+        let mut order = self.candidates.sorted(None, now, &self.settings, |it| {
             it < index && self.candidates.can_play(it) && self.candidates.get(it).stream != stream
-        })
+        });
+        order.sort_by_key(|it| self.was_left_lacking(*it, now));
+        order
+    }
+
+    fn was_left_lacking(&self, index: usize, now: Instant) -> bool {
+        Lack::ALL.iter().any(|it| self.candidates.left_lacking_lately(index, *it, now, &self.settings))
     }
 }

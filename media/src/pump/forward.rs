@@ -5,7 +5,8 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use crate::hls::StreamBreak;
-use crate::pump::message::PumpMessage;
+use crate::pump::message::{Lack, PumpMessage};
+use crate::pump::stream_watch::WatchReport;
 use crate::pump::{Following, Pump};
 use crate::source::Supply;
 use crate::ts::packet::{Packet, packets};
@@ -36,6 +37,7 @@ impl Pump {
         self.share_details();
         self.update_timing(has_payload, now);
         self.publish(has_output, now);
+        self.report_lacks();
     }
 
     /// Takes everything else that has arrived from a live source that plays, and then lets it rest. Returns the number of
@@ -98,11 +100,13 @@ impl Pump {
                 reader.details.guide_packet(packet, tables, guide_data);
                 let Some(tables) = tables else { continue };
                 has_payload |= reader.payload.packet(tables, packet);
+                reader.watch.packet(packet);
                 reader.details.picture_packet(packet);
                 // A packet with a clock reference may have no payload.
                 if let Some(pcr) = tables.clock_reference(packet) {
                     self.shared.record_pcr(pcr, packet.discontinuity(), now);
                     reader.pacer.pcr(pcr, packet.discontinuity(), now);
+                    reader.watch.pcr(pcr, packet.discontinuity());
                 }
             }
         }
@@ -115,6 +119,7 @@ impl Pump {
         if self.splice.take_table_change() {
             self.shared.set_tables(self.splice.source_tables());
             reader.details.begin_tables(self.splice.source_tables());
+            reader.watch.set_tables(self.splice.source_tables());
         }
         if let Some(size) = reader.details.take_picture_size() {
             self.shared.set_picture(size);
@@ -125,6 +130,10 @@ impl Pump {
     fn update_timing(&mut self, has_payload: bool, now: Instant) {
         let Some(Following { attempt, reader, .. }) = &mut self.following else { return };
         let is_paced = reader.pacer.is_paced();
+        if reader.watch.lacks(Lack::Picture) {
+            // The clock may have ended together with the picture.
+            self.shared.pause(now);
+        }
         reader.expect_silence(self.shared.silence_to_expect(), self.settings.stall_timeout, now);
         if is_paced {
             self.writer.keep_longer(reader.pacer.due(), now);
@@ -135,6 +144,19 @@ impl Pump {
         }
         if has_resumed {
             (self.on_message)(PumpMessage::Resumed(*attempt));
+        }
+    }
+
+    /// Reports the parts that the source lacks, once it plays.
+    fn report_lacks(&mut self) {
+        let Some(Following { attempt, reader, is_playing: true }) = &mut self.following else { return };
+        while let Some(report) = reader.take_report() {
+            let attempt = *attempt;
+            debug!(attempt, ?report, "a part of the programme has ended or begun");
+            (self.on_message)(match report {
+                WatchReport::Lacks { lack, never } => PumpMessage::Lacks { attempt, lack, never },
+                WatchReport::Complete(lack) => PumpMessage::Complete { attempt, lack },
+            });
         }
     }
 

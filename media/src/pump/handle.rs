@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use crate::node::RingPosition;
 use crate::pump::clock::{ClockMonitor, ClockReading};
+use crate::pump::message::Lack;
 use crate::source::Source;
 use crate::ts::picture::PictureSize;
 use crate::ts::tables::Tables;
@@ -37,9 +38,10 @@ impl PumpHandle {
     }
 
     /// Reads this source beside the followed one, without writing any of it, until the output can continue with it.
-    /// Replaces a source that is read in this way. Never waits.
-    pub fn prepare(&self, attempt: u64, key: u64, source: Source) {
-        self.shared.send(PumpCommand::Prepare(attempt, key, Box::new(source)));
+    /// Replaces a source that is read in this way. `needs`: it is ready only when it has shown this part, because the
+    /// source that plays lacks it. Never waits.
+    pub fn prepare(&self, attempt: u64, key: u64, needs: Option<Lack>, source: Source) {
+        self.shared.send(PumpCommand::Prepare(attempt, key, needs, Box::new(source)));
     }
 
     /// Follows the prepared source from now on and drops the one before. Has no effect if that source was lost. Never
@@ -104,8 +106,8 @@ impl Drop for Alive {
 pub(super) enum PumpCommand {
     /// Attempt, key of the stream and source.
     Follow(u64, u64, Box<Source>),
-    /// The same.
-    Prepare(u64, u64, Box<Source>),
+    /// The same, and what the source must show.
+    Prepare(u64, u64, Option<Lack>, Box<Source>),
     FollowPrepared(u64),
     DropPrepared,
     Release,
@@ -151,7 +153,7 @@ impl Mailbox {
             PumpCommand::Release => [self.followed.replace(command), None],
             PumpCommand::FollowPrepared(attempt) => match self.prepared.take() {
                 // The pump has not taken the source yet.
-                Some(PumpCommand::Prepare(it, key, source)) if it == attempt => {
+                Some(PumpCommand::Prepare(it, key, _, source)) if it == attempt => {
                     [self.followed.replace(PumpCommand::Follow(attempt, key, source)), None]
                 }
                 other => [self.followed.replace(command), other],

@@ -4,7 +4,7 @@
 //! Participants: the *handle*, with which the channel selects the sources; the *sources*, which deliver bytes; the
 //! *splice*, which joins many sources into one stream; the *writer*, the only one of the ring; and the *messages* to the
 //! channel about each attempt: `Ready` if it is prepared beside another, `Playing`, any number of `Silent` and
-//! `Resumed`, and `Lost`.
+//! `Resumed`, of `Lacks` and `Complete`, and `Lost`.
 //!
 //! The pump never blocks on anything but the next event. Bytes of a source that it was not told to follow
 //! cannot reach the ring. A source that waits while nobody reads it, such as a program or a recording on a web server,
@@ -27,6 +27,7 @@ mod silence;
 mod source_details;
 mod source_reader;
 mod sources;
+mod stream_watch;
 #[cfg(test)]
 mod tests;
 
@@ -51,7 +52,7 @@ use crate::ts::service_info::ServiceInfoSink;
 
 pub use crate::pump::clock::ClockReading;
 pub use crate::pump::handle::PumpHandle;
-pub use crate::pump::message::PumpMessage;
+pub use crate::pump::message::{Lack, PumpMessage};
 pub use crate::pump::settings::PumpSettings;
 
 /// Bytes after which the pump yields to other tasks.
@@ -131,6 +132,8 @@ struct Following {
 /// A source that is read beside the current one.
 struct Prepared {
     attempt: u64,
+    /// The part that it must have shown, because the source that plays lacks it.
+    needs: Option<Lack>,
     reader: SourceReader,
     is_ready: bool,
 }
@@ -204,7 +207,7 @@ impl Pump {
     fn carry_out(&mut self, command: PumpCommand) {
         match command {
             PumpCommand::Follow(attempt, key, source) => self.follow(attempt, key, source),
-            PumpCommand::Prepare(attempt, key, source) => self.prepare(attempt, key, source),
+            PumpCommand::Prepare(attempt, key, needs, source) => self.prepare(attempt, key, needs, source),
             PumpCommand::FollowPrepared(attempt) => self.follow_prepared(attempt),
             PumpCommand::DropPrepared => self.drop_prepared(),
             PumpCommand::Release => self.release(),
@@ -220,7 +223,7 @@ impl Pump {
         let source = read.map(|it| it.reader.deadline(&self.settings));
         let silence = read.filter(|it| it.is_playing).and_then(|it| it.reader.silence.deadline());
         let prepared = self.prepared.as_ref().map(|it| it.reader.deadline(&self.settings));
-        let ready = self.prepared.as_ref().filter(|it| !it.is_ready);
+        let ready = self.prepared.as_ref().filter(|it| it.may_be_ready());
         let ready = ready.and_then(|_| self.splice.prepared_deadline(self.continuation()));
         let ready = ready.map(|it| self.began + it);
         let filler = self.gap.as_ref().and_then(|it| it.next_filler());

@@ -7,10 +7,17 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use crate::pump::clock::ClockMonitor;
-use crate::pump::message::PumpMessage;
+use crate::pump::message::{Lack, PumpMessage};
 use crate::pump::{Following, Prepared, Pump};
 use crate::splice::Continuation;
 use crate::ts::packet::{Packet, packets};
+
+impl Prepared {
+    /// Returns whether only the splice decides when it is ready.
+    pub(super) fn may_be_ready(&self) -> bool {
+        !self.is_ready && self.needs.is_none_or(|it| self.reader.watch.has(it))
+    }
+}
 
 impl Pump {
     /// Collects bytes of the prepared source. Nothing of them is written.
@@ -32,14 +39,17 @@ impl Pump {
                 self.splice.prepared_packet(packet, at);
                 let Some(tables) = self.splice.prepared_tables() else { continue };
                 has_payload |= reader.payload.packet(tables, packet);
+                reader.watch.packet(packet);
                 if let Some(pcr) = tables.clock_reference(packet) {
                     reader.pacer.pcr(pcr, packet.discontinuity(), now);
+                    reader.watch.pcr(pcr, packet.discontinuity());
                     if let Some(clock) = &mut reader.clock {
                         clock.pcr(pcr, packet.discontinuity(), now);
                     }
                 }
             }
         }
+        reader.watch.set_tables(self.splice.prepared_tables());
         let measured = reader.clock.as_ref().map_or(Duration::ZERO, ClockMonitor::silence_to_expect);
         reader.expect_silence(measured, self.settings.stall_timeout, now);
         reader.was_read(has_payload, now);
@@ -48,7 +58,7 @@ impl Pump {
     /// Reports once that the output can continue with the prepared source.
     pub(super) fn report_ready(&mut self, now: Instant) {
         let how = self.continuation();
-        let Some(prepared) = self.prepared.as_mut().filter(|it| !it.is_ready) else { return };
+        let Some(prepared) = self.prepared.as_mut().filter(|it| it.may_be_ready()) else { return };
         if self.splice.is_prepared(how, now - self.began) {
             prepared.is_ready = true;
             debug!(attempt = prepared.attempt, "prepared source is ready");
@@ -58,7 +68,10 @@ impl Pump {
 
     /// Returns how the output would continue with the prepared source.
     pub(super) fn continuation(&self) -> Continuation {
-        let delivers = |it: &Following| it.is_playing && !it.reader.silence.is_suspected();
+        // After the last picture, if that is long ago, would leave out the sound since then.
+        let delivers = |it: &Following| {
+            it.is_playing && !it.reader.silence.is_suspected() && !it.reader.watch.lacks(Lack::Picture)
+        };
         match self.following.as_ref().is_some_and(delivers) {
             true => Continuation::Direct,
             false => Continuation::AfterGap,

@@ -11,6 +11,11 @@ pub struct PumpSettings {
     /// A source that plays is reported as silent after this long without a payload packet, or later if it usually pauses
     /// for longer.
     pub silence_suspected_after: Duration,
+    /// The picture of a source that otherwise goes on is missing after this much of its programme without an access unit,
+    /// or three times the longest distance of them; zero: its picture is not watched.
+    pub picture_timeout: Duration,
+    /// The same for all of its sound.
+    pub sound_timeout: Duration,
     /// A source is considered lost after this long without packet boundaries.
     pub sync_lost_timeout: Duration,
     /// Interval between chunks of filler in a gap.
@@ -39,6 +44,8 @@ impl Default for PumpSettings {
         Self {
             stall_timeout: Duration::from_secs(5),
             silence_suspected_after: Duration::from_millis(1_500),
+            picture_timeout: Duration::ZERO,
+            sound_timeout: Duration::ZERO,
             sync_lost_timeout: Duration::from_secs(1),
             filler_interval: Duration::from_millis(500),
             mirror_filler_delay: Duration::from_secs(3),

@@ -18,6 +18,7 @@ use crate::pump::segment_counters::SegmentCounters;
 use crate::pump::settings::PumpSettings;
 use crate::pump::silence::SilenceMonitor;
 use crate::pump::source_details::SourceDetails;
+use crate::pump::stream_watch::{StreamWatch, WatchReport};
 use crate::source::payload::PayloadFilter;
 use crate::source::{NodeChunk, SegmentStart, Source, Supply};
 use crate::ts::align::Aligner;
@@ -55,6 +56,9 @@ pub(super) struct SourceReader {
     pub(super) silence: SilenceMonitor,
     pub(super) payload: PayloadFilter,
     pub(super) details: SourceDetails,
+    pub(super) watch: StreamWatch,
+    /// Whether a segment has begun since the last judgement of what is missing.
+    has_segment_begun: bool,
     unsynced_since: Option<Instant>,
     /// The end of the present rest, which began when everything was read that had arrived.
     rest_until: Option<Instant>,
@@ -89,6 +93,8 @@ impl SourceReader {
             silence,
             payload: PayloadFilter::default(),
             details: SourceDetails::default(),
+            watch: StreamWatch::new(settings.picture_timeout, settings.sound_timeout),
+            has_segment_begun: false,
             unsynced_since: None,
             rest_until: None,
         }
@@ -192,6 +198,7 @@ impl SourceReader {
     /// with other continuity counters. After a break no packet continues.
     pub(super) fn take_break(&mut self) -> Option<StreamBreak> {
         let SegmentStart { breaks } = self.segment_start.take()?;
+        self.has_segment_begun = true;
         let Some(breaks) = breaks else {
             if let Some(counters) = &mut self.counters {
                 counters.begin_segment(self.aligner.has_partial_packet());
@@ -204,6 +211,21 @@ impl SourceReader {
         self.details.end_picture();
         self.pacer.forget_clock();
         Some(breaks)
+    }
+
+    /// Returns what has changed about the parts that the source lacks, one change at a time.
+    pub(super) fn take_report(&mut self) -> Option<WatchReport> {
+        match self.source.supply() {
+            Supply::Live | Supply::Program => self.watch.check(),
+            // Some packagers write all video of a segment, and then all sound.
+            Supply::Segments if self.has_segment_begun && !self.source.is_complete() => {
+                let report = self.watch.check();
+                self.has_segment_begun = report.is_some();
+                report
+            }
+            // A film may have no sound for a while.
+            Supply::Segments | Supply::Recording => None,
+        }
     }
 
     /// Takes bytes that were read, for [`Self::next_run`].

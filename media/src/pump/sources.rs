@@ -6,7 +6,7 @@ use tracing::debug;
 use crate::error::UpstreamError;
 use crate::pump::clock::ClockMonitor;
 use crate::pump::gap::FillerGap;
-use crate::pump::message::PumpMessage;
+use crate::pump::message::{Lack, PumpMessage};
 use crate::pump::pacer::Pacer;
 use crate::pump::rhythm::Rhythm;
 use crate::pump::settings::PumpSettings;
@@ -22,7 +22,7 @@ impl Pump {
         self.begin(Following { attempt, reader, is_playing: false });
     }
 
-    pub(super) fn prepare(&mut self, attempt: u64, key: u64, source: Box<Source>) {
+    pub(super) fn prepare(&mut self, attempt: u64, key: u64, needs: Option<Lack>, source: Box<Source>) {
         self.drop_prepared();
         debug!(attempt, source = ?source.info(), "pump prepares a source");
         self.splice.prepare(source.hints());
@@ -30,7 +30,7 @@ impl Pump {
         // The bursts of a paced source are made by its pauses.
         let window = self.settings.buffering_timeout;
         reader.clock = (!reader.pacer.is_paced()).then(|| ClockMonitor::new(attempt, window));
-        self.prepared = Some(Prepared { attempt, reader, is_ready: false });
+        self.prepared = Some(Prepared { attempt, needs, reader, is_ready: false });
     }
 
     pub(super) fn drop_prepared(&mut self) {

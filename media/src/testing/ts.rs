@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::ts::clock::{PCR_MODULUS, STAMP_MODULUS};
-use crate::ts::packet::{NULL_PID, PACKET, SYNC, set_cc, set_pcr, set_pid};
+use crate::ts::packet::{NULL_PID, PACKET, PacketBytes, SYNC, set_cc, set_pcr, set_pid};
 use crate::ts::tables::{ElementaryStream, Pat, Pmt};
 
 /// The bytes before a label, and the byte after it.
@@ -48,6 +48,12 @@ pub struct TsSource {
     pub tables_after: Duration,
     /// Whether every table has a wrong checksum.
     pub has_wrong_checksums: bool,
+    /// The part of the programme from this position on has no picture.
+    pub picture_until: Option<Duration>,
+    /// The clock ends together with the picture.
+    pub clock_ends_with_picture: bool,
+    /// The part of the programme from this position on has no sound.
+    pub sound_until: Option<Duration>,
 }
 
 impl TsSource {
@@ -68,6 +74,9 @@ impl TsSource {
             clock_error_ppm: 0,
             tables_after: Duration::ZERO,
             has_wrong_checksums: false,
+            picture_until: None,
+            clock_ends_with_picture: false,
+            sound_until: None,
         }
     }
 
@@ -127,6 +136,8 @@ impl TsStream {
     /// Returns the packets of the next picture and of its audio, with tables before key frames.
     pub fn frame(&mut self) -> Bytes {
         let (frame, source) = (self.frame, self.source.clone());
+        let at = self.at();
+        let goes_on = |until: Option<Duration>| until.is_none_or(|it| at < it);
         self.frame += 1;
         let is_key = frame.is_multiple_of(source.gop);
         let ticks = source.ticks(frame) + source.start;
@@ -139,12 +150,16 @@ impl TsStream {
         if has_tables && (is_key || frame.is_multiple_of(5)) {
             self.tables(&mut out);
         }
-        if let Some((pid, kind)) = source.video {
+        if let Some((pid, _)) = source.video.filter(|_| !goes_on(source.picture_until)) {
+            if !source.clock_ends_with_picture {
+                out.extend_from_slice(&clock_packet(pid, self.counters[2], ticks * 300));
+            }
+        } else if let Some((pid, kind)) = source.video {
             let picture = picture(kind, is_key, &source.label, frame, frame_bytes.saturating_sub(300));
             let pes = pes(0xE0, stamp, &picture);
             packets(&mut out, pid, &mut self.counters[2], &pes, pcr, is_key && source.is_marked);
         }
-        if let Some((pid, _)) = source.audio {
+        if let Some((pid, _)) = source.audio.filter(|_| goes_on(source.sound_until)) {
             let sound = if source.video.is_some() { 120 } else { frame_bytes.saturating_sub(60).max(120) };
             let pes = pes(0xC0, stamp, &sound_frame(&source.label, sound));
             let pcr = pcr.filter(|_| source.video.is_none());
@@ -264,6 +279,16 @@ fn pes(stream_id: u8, stamp: u64, data: &[u8]) -> Vec<u8> {
     ]);
     out.extend(data);
     out
+}
+
+/// Creates a packet with a clock reference and without payload.
+fn clock_packet(pid: u16, next_cc: u8, pcr: u64) -> PacketBytes {
+    let mut packet = [0xFF; PACKET];
+    packet[..6].copy_from_slice(&[SYNC, 0, 0, 0x20, (PACKET - 5) as u8, 0x10]);
+    set_pid(&mut packet, pid);
+    set_cc(&mut packet, next_cc.wrapping_sub(1) & 0x0F);
+    set_pcr(&mut packet, pcr % PCR_MODULUS);
+    packet
 }
 
 /// Splits a payload into packets.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::ids::ProfileId;
-use domain::playout::{Attempt, AttemptReason, Failure, FailureKind, FailureScope, Input, Patience};
+use domain::playout::{Attempt, AttemptReason, Failure, FailureKind, FailureScope, Input, Lack, Patience};
 use domain::recording::RecordingClaim;
 use domain::settings::AtLimit;
 use media::error::{self, Cause, LossKind, UpstreamError};
@@ -144,7 +144,7 @@ impl State {
             AttemptReason::Start => Asking::Join(self.audience.starting_viewer()),
             _ if is_beside => Asking::Beside,
             AttemptReason::Failover | AttemptReason::Silence => Asking::Failover,
-            AttemptReason::Switch => Asking::Switch,
+            AttemptReason::Switch | AttemptReason::Lack(_) => Asking::Switch,
         };
         let purpose = self.purpose();
         self.context.env.slots.request(Request {
@@ -319,13 +319,50 @@ impl State {
 
     /// The source that plays is given up because it is silent and another one is ready. Its gap began with the silence.
     pub(super) fn left_silent(&mut self) {
+        self.source_left(UpstreamError::new(Cause::Stall));
+    }
+
+    fn source_left(&mut self, cause: UpstreamError) {
         let Some(candidate) = self.upstream.playing().cloned() else { return };
-        let cause = UpstreamError::new(Cause::Stall);
         self.history.begin_gap(cause.label());
         self.history.lost(cause.clone());
         let played = self.upstream.end_play().unwrap_or_default();
         self.context.env.health.lost(candidate.stream, &cause, Some(played));
         self.report(ChannelChange::Lost { candidate, cause, was_playing: true });
+    }
+
+    /// A part is missing in the source that plays: the playout may open another one beside it. Streams in which it never
+    /// came lately are not tried for it.
+    pub(super) fn lacks(&mut self, attempt: Attempt, lack: Lack, never: bool) {
+        let Some(candidate) = self.upstream.played_by(attempt).cloned() else { return };
+        let health = &self.context.env.health;
+        if never {
+            health.lacks(candidate.stream, lack, true);
+        }
+        let avoid = health.lacking_lately(self.upstream.other_streams(), lack);
+        self.push_reported(
+            Input::Lacks { attempt, lack, avoid },
+            ChannelChange::Lacks { candidate, lack, never },
+        );
+    }
+
+    pub(super) fn complete(&mut self, attempt: Attempt, lack: Lack) {
+        let Some(candidate) = self.upstream.played_by(attempt).cloned() else { return };
+        self.context.env.health.lacks(candidate.stream, lack, false);
+        self.push_reported(Input::Complete { attempt, lack }, ChannelChange::Complete { candidate, lack });
+    }
+
+    /// The source that plays is given up because it lacks a part. Viewers miss nothing else until it ends.
+    pub(super) fn left_lacking(&mut self, lack: Lack) {
+        self.source_left(UpstreamError::new(lost_part(lack)));
+    }
+
+    /// The source that plays lacks a part, and plays on.
+    pub(super) fn plays_lacking(&mut self, lack: Lack) {
+        let Some(candidate) = self.upstream.playing().cloned() else { return };
+        let cause = UpstreamError::new(lost_part(lack));
+        self.context.env.health.ended(candidate.stream, &cause);
+        self.report(ChannelChange::PlaysLacking { candidate, cause });
     }
 
     /// Drops everything that belongs to an attempt.
@@ -354,5 +391,13 @@ impl State {
         if released.was_playing {
             self.history.begin_gap("released");
         }
+    }
+}
+
+/// Returns the cause of the loss of a source that lacks this part.
+pub(super) fn lost_part(lack: Lack) -> Cause {
+    match lack {
+        Lack::Picture => Cause::PictureLost,
+        Lack::Sound => Cause::SoundLost,
     }
 }

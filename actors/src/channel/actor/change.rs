@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use domain::event::StreamRef;
 use domain::plan::Candidate;
-use domain::playout::{AttemptReason, SwitchRefusal};
+use domain::playout::{AttemptReason, Lack, SwitchRefusal};
 use media::error::UpstreamError;
 use media::ring::EndReason;
 
@@ -23,12 +23,19 @@ pub(super) enum ChannelChange {
     NoSlot { full: FullPool, begins_to_wait: bool },
     /// The channel gives its slot to another one. `is_replaced`: its only viewer asked for the other channel.
     Yielded { is_replaced: bool },
-    /// A slot was granted, and the stream is being opened. `is_speculative`: because the one that plays is silent.
+    /// A slot was granted, and the stream is being opened. `is_speculative`: because the one that plays is silent or
+    /// lacks a part.
     Opening { candidate: Candidate, is_speculative: bool },
     /// The source that plays has been silent for longer than usual.
     Silent { candidate: Candidate, silence: Duration },
     /// The source that was silent sends again.
     Resumed { candidate: Candidate, silence: Duration },
+    /// The source that plays goes on without this part. `never`: it has not come yet.
+    Lacks { candidate: Candidate, lack: Lack, never: bool },
+    /// The source that plays has this part again.
+    Complete { candidate: Candidate, lack: Lack },
+    /// The source that plays lacks a part, and plays on because no other one can help.
+    PlaysLacking { candidate: Candidate, cause: UpstreamError },
     /// The programme clock of the source fell behind the wall clock.
     TooSlow { behind: Duration },
     /// An attempt failed, or the source that played was lost.

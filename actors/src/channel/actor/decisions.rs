@@ -85,6 +85,8 @@ impl State {
                 self.answer_switch(SwitchOutcome::Switched { stream, previous, gap_ms: gap.gap_ms });
             }
             PlayoutChange::LeftSilent { .. } => return self.left_silent(),
+            PlayoutChange::LeftLacking { lack, .. } => return self.left_lacking(lack),
+            PlayoutChange::PlaysLacking { lack, .. } => return self.plays_lacking(lack),
             PlayoutChange::SwitchFailed { .. } => {
                 let reason = self.history.why_nothing_plays();
                 self.report(ChannelChange::SwitchFailed { reason: reason.clone() });

@@ -73,6 +73,8 @@ impl ractor::Actor for Actor {
             Message::Playing(attempt) => state.push(Input::Playing { attempt }),
             Message::Silent(attempt, silence) => state.silent(attempt, silence),
             Message::Resumed(attempt) => state.resumed(attempt),
+            Message::Lacks { attempt, lack, never } => state.lacks(attempt, lack, never),
+            Message::Complete(attempt, lack) => state.complete(attempt, lack),
             Message::Slow(slow) => state.slow(slow.attempt, slow.behind),
             Message::ClientEnded(client, reason) => state.client_ended(client, &reason),
             Message::PumpGone => return Err("the pump ended unexpectedly".into()),

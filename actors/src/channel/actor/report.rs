@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use domain::event::{ChannelRef, Event, EventBody, StreamRef};
 use domain::plan::Candidate;
-use domain::playout::{AttemptReason, SwitchRefusal};
+use domain::playout::{AttemptReason, Lack, SwitchRefusal};
 use media::error::UpstreamError;
 use media::ring::EndReason;
 use tracing::{debug, error, info, warn};
 
-use super::change::ChannelChange;
+use super::attempts::lost_part;
+use super::change::{ChannelChange, stream_ref};
 use super::history::GapSummary;
 use super::state::State;
 use crate::channel::WatchRefusal;
@@ -37,6 +38,9 @@ impl State {
             }
             ChannelChange::Silent { candidate, silence } => self.source_silent(&candidate, silence),
             ChannelChange::Resumed { candidate, silence } => self.source_resumed(&candidate, silence),
+            ChannelChange::Lacks { candidate, lack, never } => self.source_lacks(&candidate, lack, never),
+            ChannelChange::Complete { candidate, lack } => self.source_complete(&candidate, lack),
+            ChannelChange::PlaysLacking { candidate, cause } => self.plays_on_lacking(&candidate, &cause),
             ChannelChange::TooSlow { behind } => self.source_slow(behind),
             ChannelChange::Lost { candidate, cause, was_playing } => {
                 self.source_lost(&candidate, &cause, was_playing);
@@ -81,6 +85,7 @@ impl State {
             AttemptReason::Failover => "failover",
             AttemptReason::Switch => "switch",
             AttemptReason::Silence => "silence",
+            AttemptReason::Lack(lack) => UpstreamError::new(lost_part(lack)).label(),
         }));
     }
 
@@ -139,6 +144,48 @@ impl State {
         );
         let detail = format_args!("after {silence_ms} ms");
         self.write(RunEntry::new(RunEntryKind::Resumed).about(candidate).detail(detail));
+    }
+
+    fn source_lacks(&self, candidate: &Candidate, lack: Lack, never: bool) {
+        let Name { target, name } = self.name();
+        let cause = UpstreamError::new(lost_part(lack));
+        info!(
+            channel.target = %target, channel.name = &*name, stream.id = %candidate.stream,
+            stream.name = candidate.stream_name, account = candidate.pool.account_name,
+            cause = cause.label(), never, "a part of the stream is missing: {cause}"
+        );
+        let entry = RunEntry::new(RunEntryKind::Lacking).about(candidate).cause(cause.label());
+        self.write(match never {
+            true => entry.detail(format_args!("{cause}; it has not come since the start")),
+            false => entry.detail(cause),
+        });
+    }
+
+    fn source_complete(&self, candidate: &Candidate, lack: Lack) {
+        let Name { target, name } = self.name();
+        let cause = UpstreamError::new(lost_part(lack)).label();
+        info!(
+            channel.target = %target, channel.name = &*name, stream.id = %candidate.stream,
+            stream.name = candidate.stream_name, account = candidate.pool.account_name, cause,
+            "the missing part of the stream is there"
+        );
+        self.write(RunEntry::new(RunEntryKind::Complete).about(candidate).cause(cause));
+    }
+
+    fn plays_on_lacking(&mut self, candidate: &Candidate, cause: &UpstreamError) {
+        let (stream, label) = (stream_ref(candidate), cause.label().to_owned());
+        self.emit(|channel| EventBody::StreamLacking { channel, stream, cause: label });
+        let Name { target, name } = self.name();
+        if let Some(more) = self.history.repeated_failures.add(candidate.stream, cause.label()) {
+            warn!(
+                channel.target = %target, channel.name = &*name, stream.id = %candidate.stream,
+                stream.name = candidate.stream_name, account = candidate.pool.account_name,
+                cause = cause.label(),
+                "channel plays on, because no other stream can help: {cause}{more}"
+            );
+        }
+        let detail = "the channel plays on without it, because no other stream can help";
+        self.write(RunEntry::new(RunEntryKind::Lacking).about(candidate).cause(cause.label()).detail(detail));
     }
 
     fn source_slow(&self, behind: Duration) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use domain::event::ChannelRef;
 use domain::ids::{ProfileId, StreamId};
 use domain::plan::{Candidate, Plan, SlotPool};
-use domain::playout::{Action, Attempt, AttemptReason, Input, Playout, PlayoutSettings, PlayoutState};
+use domain::playout::{Action, Attempt, AttemptReason, Input, Lack, Playout, PlayoutSettings, PlayoutState};
 use domain::settings::Settings;
 use domain::source_url::SourceUrl;
 use media::pump::{self, PumpHandle, PumpSettings};
@@ -117,6 +117,8 @@ impl ChannelUpstream {
             PumpSettings {
                 stall_timeout: settings.stall_timeout,
                 silence_suspected_after: settings.silence_suspected_after,
+                picture_timeout: settings.picture_timeout,
+                sound_timeout: settings.sound_timeout,
                 give_up_after: settings.give_up_after,
                 random_access_wait: settings.random_access_wait,
                 buffering_timeout: settings.buffering_timeout,
@@ -133,6 +135,12 @@ impl ChannelUpstream {
                         Message::Silent(Attempt(attempt), silence)
                     }
                     pump::PumpMessage::Resumed(attempt) => Message::Resumed(Attempt(attempt)),
+                    pump::PumpMessage::Lacks { attempt, lack, never } => {
+                        Message::Lacks { attempt: Attempt(attempt), lack: missing_part(lack), never }
+                    }
+                    pump::PumpMessage::Complete { attempt, lack } => {
+                        Message::Complete(Attempt(attempt), missing_part(lack))
+                    }
                     pump::PumpMessage::Lost { attempt, cause } => Message::Lost(Attempt(attempt), cause),
                 });
             },
@@ -241,10 +249,10 @@ impl ChannelUpstream {
         self.meter.end()
     }
 
-    /// Returns whether the attempt in progress exists because the source that plays is silent.
+    /// Returns whether the attempt in progress exists because the source that plays is silent or lacks a part.
     pub(super) fn is_speculative(&self) -> bool {
         match self.playout.state() {
-            PlayoutState::Beside { next, .. } => next.why == AttemptReason::Silence,
+            PlayoutState::Beside { next, .. } => next.why.is_speculative(),
             _ => false,
         }
     }
@@ -273,6 +281,13 @@ impl ChannelUpstream {
         let in_use = self.playing.iter().map(|it| &it.1).chain(self.tries.values().map(|it| &it.candidate));
         let planned = self.plan.iter().flat_map(|it| &it.candidates);
         planned.chain(in_use).find(is_it).cloned()
+    }
+
+    /// Returns the streams of the plan without the one that plays.
+    pub(super) fn other_streams(&self) -> impl Iterator<Item = StreamId> {
+        let playing = self.playing().map(|it| it.stream);
+        let planned = self.plan.iter().flat_map(|it| &it.candidates).map(|it| it.stream);
+        planned.filter(move |it| Some(*it) != playing)
     }
 
     /// Returns the place of a stream in the plan.
@@ -343,7 +358,15 @@ impl ChannelUpstream {
     pub(super) fn prepare(&mut self, attempt: Attempt) {
         let Some(it) = self.tries.get_mut(&attempt) else { return };
         if let Stage::Opened(source) = std::mem::replace(&mut it.stage, Stage::Prepared) {
-            self.pump.prepare(attempt.0, it.candidate.stream.0.into(), source);
+            let needs = match self.playout.state() {
+                PlayoutState::Beside { next, .. } => match next.why {
+                    AttemptReason::Lack(Lack::Picture) => Some(pump::Lack::Picture),
+                    AttemptReason::Lack(Lack::Sound) => Some(pump::Lack::Sound),
+                    _ => None,
+                },
+                _ => None,
+            };
+            self.pump.prepare(attempt.0, it.candidate.stream.0.into(), needs, source);
         }
     }
 
@@ -481,5 +504,12 @@ impl ChannelUpstream {
     #[cfg(any(test, feature = "testing"))]
     pub(super) fn abort_pump(&self) {
         self.pump_task.abort();
+    }
+}
+
+fn missing_part(lack: pump::Lack) -> Lack {
+    match lack {
+        pump::Lack::Picture => Lack::Picture,
+        pump::Lack::Sound => Lack::Sound,
     }
 }

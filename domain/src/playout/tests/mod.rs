@@ -2,6 +2,7 @@
 
 mod backoff;
 mod deadlines;
+mod lack;
 mod life;
 mod order;
 mod random;

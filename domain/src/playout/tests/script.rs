@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use crate::ids::{ProfileId, StreamId};
 use crate::playout::{
-    Action, Attempt, AttemptReason, AttemptStep, Failure, FailureKind, FailureScope, GiveUp, Input, Playout,
-    PlayoutCandidate, PlayoutChange, PlayoutSettings, PlayoutState, SwitchRefusal, SwitchTarget,
+    Action, Attempt, AttemptReason, AttemptStep, Failure, FailureKind, FailureScope, GiveUp, Input, Lack,
+    Playout, PlayoutCandidate, PlayoutChange, PlayoutSettings, PlayoutState, SwitchRefusal, SwitchTarget,
 };
 
 /// Settings of the tables: the defaults without jitter.
@@ -48,6 +48,21 @@ pub(super) fn failure(name: &str) -> Failure {
         other => panic!("unknown failure {other}"),
     };
     Failure { scope, retry, is_permanent, just_released, kind }
+}
+
+fn lack(part: &str) -> Lack {
+    match part {
+        "picture" => Lack::Picture,
+        "sound" => Lack::Sound,
+        other => panic!("unknown part {other}"),
+    }
+}
+
+fn part(lack: Lack) -> &'static str {
+    match lack {
+        Lack::Picture => "picture",
+        Lack::Sound => "sound",
+    }
 }
 
 fn candidate(text: &str) -> PlayoutCandidate {
@@ -140,6 +155,21 @@ impl Script {
             [_name, "is", "silent"] => {
                 let attempt = self.playout.playing().expect("a source plays").0;
                 self.send(Input::Silent { attempt })
+            }
+            [_name, "lacks", "its", part, rest @ ..] => {
+                let attempt = self.playout.playing().expect("a source plays").0;
+                let avoid = match rest {
+                    [] => Vec::new(),
+                    ["as", "once", "did", names @ ..] => {
+                        names.iter().map(|it| candidate(it).stream).collect()
+                    }
+                    _ => panic!("unknown line: {line}"),
+                };
+                self.send(Input::Lacks { attempt, lack: lack(part), avoid })
+            }
+            [_name, "has", "its", part, "again"] => {
+                let attempt = self.playout.playing().expect("a source plays").0;
+                self.send(Input::Complete { attempt, lack: lack(part) })
             }
             [_name, "sends", "again"] => {
                 let attempt = self.playout.playing().expect("a source plays").0;
@@ -286,11 +316,13 @@ impl Script {
 
     fn text(&self, action: &Action) -> String {
         match action {
-            Action::Ask { order, why, .. } => {
+            Action::Ask { order, why, beside, .. } => {
                 let names: Vec<String> = order.iter().map(|it| self.name(*it)).collect();
                 let suffix = match why {
                     AttemptReason::Switch => " to switch",
                     AttemptReason::Silence => " beside",
+                    AttemptReason::Lack(_) if *beside => " beside",
+                    AttemptReason::Lack(_) => "",
                     AttemptReason::Start | AttemptReason::Failover => "",
                 };
                 format!("ask {}{suffix}", names.join(" "))
@@ -328,6 +360,12 @@ impl Script {
             PlayoutChange::Started { index } => format!("started with {}", name(index)),
             PlayoutChange::Reconnected { index } => format!("{} is back", name(index)),
             PlayoutChange::LeftSilent { index } => format!("{} is left", name(index)),
+            PlayoutChange::LeftLacking { index, lack } => {
+                format!("{} is left without {}", name(index), part(*lack))
+            }
+            PlayoutChange::PlaysLacking { index, lack } => {
+                format!("{} plays without {}", name(index), part(*lack))
+            }
             PlayoutChange::FailedOver { from, to } => {
                 format!("failed over from {} to {}", name(from), name(to))
             }

@@ -9,7 +9,7 @@ fn presentation_ms(bytes: &[u8], pid: u16) -> Vec<u64> {
     packets.filter_map(|it| stamps(it).pts).map(|it| it / 90).collect()
 }
 
-fn longest_step_ms(bytes: &[u8], pid: u16) -> u64 {
+pub(super) fn longest_step_ms(bytes: &[u8], pid: u16) -> u64 {
     let times = presentation_ms(bytes, pid);
     assert!(times.len() > 100, "{} pictures", times.len());
     times.windows(2).map(|it| it[1].checked_sub(it[0]).expect("times never go back")).max().unwrap()
@@ -133,7 +133,7 @@ async fn the_rhythm_passes_to_the_next_connection_of_the_same_stream() {
             setup.provider.set("/2", Behaviour::play("one"));
             let source = setup.open("/2").await;
             if is_beside {
-                setup.pump.prepare(2, key, source);
+                setup.pump.prepare(2, key, None, source);
                 assert_eq!(setup.message().await, PumpMessage::Ready(2));
                 setup.pump.follow_prepared(2);
             } else {
@@ -225,9 +225,9 @@ async fn a_dropped_or_replaced_prepared_source_is_closed() {
     assert_eq!(setup.provider.n_held(), 1);
     // Before the pump has taken it.
     let (source, next) = (setup.open("/1").await, setup.open("/1").await);
-    setup.pump.prepare(4, 1, source);
+    setup.pump.prepare(4, 1, None, source);
     setup.pump.follow_prepared(4);
-    setup.pump.prepare(5, 1, next);
+    setup.pump.prepare(5, 1, None, next);
     while setup.message().await != PumpMessage::Playing(4) {}
     drop(setup.pump);
     setup.task.await.unwrap();

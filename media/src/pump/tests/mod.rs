@@ -1,6 +1,7 @@
 //! Tests of the pump with an in-memory provider and simulated time.
 
 mod beside;
+mod lacks;
 mod node;
 mod pacing;
 mod segments;
@@ -88,7 +89,7 @@ impl Setup {
 
     /// Opens the source at `path` and reads it beside the followed one.
     async fn prepare(&self, attempt: u64, path: &str) {
-        self.pump.prepare(attempt, attempt, self.open(path).await);
+        self.pump.prepare(attempt, attempt, None, self.open(path).await);
     }
 
     /// Returns the next message.

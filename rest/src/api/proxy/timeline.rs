@@ -100,6 +100,8 @@ choice!(RunEntryKind {
     Lost = "lost",
     Silent = "silent",
     Resumed = "resumed",
+    Lacking = "lacking",
+    Complete = "complete",
     Started = "started",
     Reconnected = "reconnected",
     FailedOver = "failed_over",

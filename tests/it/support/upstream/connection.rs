@@ -345,6 +345,18 @@ fn spoil(behavior: Behavior, packets: &mut Vec<u8>, noise: &mut u64) {
                 packet[3] |= 0x80;
             }
         }),
+        Behavior::NoPicture => packets.chunks_mut(PACKET).for_each(|packet| {
+            let has_clock = packet[3] & 0x20 != 0 && packet[4] > 0 && packet[5] & 0x10 != 0;
+            let is_video = packet[1] & 0x1F == 1 && packet[2] == 0;
+            if is_video && has_clock {
+                // Of the packet with the clock only the adaptation field remains.
+                (packet[1], packet[3]) = (packet[1] & !0x40, packet[3] & 0x0F | 0x20);
+                (packet[4], packet[5]) = ((PACKET - 5) as u8, 0x10);
+                packet[12..].fill(0xFF);
+            } else if is_video {
+                packet[1..4].copy_from_slice(&[0x1F, 0xFF, 0x10]);
+            }
+        }),
         Behavior::Torn => {
             if packets.len() > 20 * PACKET {
                 packets.drain(5 * PACKET + 31..6 * PACKET);

@@ -186,6 +186,8 @@ pub enum Behavior {
     Unannounced,
     /// Clear tables and scrambled streams.
     Scrambled,
+    /// Everything but the video of a picture with the usual PIDs, whose clock goes on.
+    NoPicture,
     /// Some bytes are missing now and then, so packets are torn.
     Torn,
 }

@@ -23,6 +23,11 @@ const said: Record<string, Said> = {
 	first_packet_timeout: ['Time until the first data of a stream', seconds],
 	stall_timeout: ['Time without data until a source counts as lost', seconds],
 	silence_suspected_after: ['Time without data until another stream is opened beside it', seconds],
+	picture_timeout: [
+		'Time without a picture until it counts as lost',
+		'In seconds of the programme. 0: never.',
+	],
+	sound_timeout: ['Time without sound until it counts as lost', 'In seconds of the programme. 0: never.'],
 	buffering_timeout: ['Time over which the speed of a source is measured', seconds],
 	random_access_wait: ['Time for which a new source is searched for a picture to begin with', seconds],
 	start_timeout: ['Time for which a viewer waits for a channel that starts', seconds],
