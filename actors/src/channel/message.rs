@@ -7,6 +7,7 @@ use domain::playout::Attempt;
 use media::error::UpstreamError;
 use media::ring::EndReason;
 use media::source::Source;
+use media::splice::PictureEvent;
 use ractor::{ActorId, RpcReplyPort};
 
 use super::status::ChannelStatus;
@@ -80,6 +81,8 @@ pub(crate) enum Message {
     Silent(Attempt, Duration),
     /// The source that was silent sends again.
     Resumed(Attempt),
+    /// How the picture of the source that plays begins, which replaces another.
+    Picture(Attempt, PictureEvent),
     /// The programme clock of the source fell behind the wall clock.
     Slow(SourceSlow),
     /// The pump ended unexpectedly.

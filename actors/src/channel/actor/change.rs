@@ -8,6 +8,7 @@ use domain::plan::Candidate;
 use domain::playout::{AttemptReason, SwitchRefusal};
 use media::error::UpstreamError;
 use media::ring::EndReason;
+use media::splice::PictureEvent;
 
 use super::history::GapSummary;
 use crate::channel::WatchRefusal;
@@ -29,6 +30,8 @@ pub(super) enum ChannelChange {
     Silent { candidate: Candidate, silence: Duration },
     /// The source that was silent sends again.
     Resumed { candidate: Candidate, silence: Duration },
+    /// The picture of a source that replaces another begins later than its sound, or damaged.
+    Picture { candidate: Candidate, event: PictureEvent },
     /// The programme clock of the source fell behind the wall clock.
     TooSlow { behind: Duration },
     /// An attempt failed, or the source that played was lost.

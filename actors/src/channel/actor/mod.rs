@@ -73,6 +73,7 @@ impl ractor::Actor for Actor {
             Message::Playing(attempt) => state.push(Input::Playing { attempt }),
             Message::Silent(attempt, silence) => state.silent(attempt, silence),
             Message::Resumed(attempt) => state.resumed(attempt),
+            Message::Picture(attempt, event) => state.picture(attempt, event),
             Message::Slow(slow) => state.slow(slow.attempt, slow.behind),
             Message::ClientEnded(client, reason) => state.client_ended(client, &reason),
             Message::PumpGone => return Err("the pump ended unexpectedly".into()),

@@ -8,6 +8,7 @@ use domain::plan::Candidate;
 use domain::playout::{AttemptReason, SwitchRefusal};
 use media::error::UpstreamError;
 use media::ring::EndReason;
+use media::splice::PictureEvent;
 use tracing::{debug, error, info, warn};
 
 use super::change::ChannelChange;
@@ -37,6 +38,7 @@ impl State {
             }
             ChannelChange::Silent { candidate, silence } => self.source_silent(&candidate, silence),
             ChannelChange::Resumed { candidate, silence } => self.source_resumed(&candidate, silence),
+            ChannelChange::Picture { candidate, event } => self.picture_begins(&candidate, event),
             ChannelChange::TooSlow { behind } => self.source_slow(behind),
             ChannelChange::Lost { candidate, cause, was_playing } => {
                 self.source_lost(&candidate, &cause, was_playing);
@@ -139,6 +141,34 @@ impl State {
         );
         let detail = format_args!("after {silence_ms} ms");
         self.write(RunEntry::new(RunEntryKind::Resumed).about(candidate).detail(detail));
+    }
+
+    fn picture_begins(&self, candidate: &Candidate, event: PictureEvent) {
+        let Name { target, name } = self.name();
+        let entry = match event {
+            PictureEvent::Awaited { at_most } => {
+                let seconds = at_most.as_secs_f32();
+                RunEntry::new(RunEntryKind::PictureAwaited).detail(format_args!(
+                    "sound plays; the picture follows at its next key frame, within {seconds:.1} s at most"
+                ))
+            }
+            PictureEvent::Began { waited } => {
+                let seconds = waited.as_secs_f32();
+                RunEntry::new(RunEntryKind::PictureBegan).detail(format_args!("after {seconds:.1} s"))
+            }
+            PictureEvent::NoKeyFrame => {
+                info!(
+                    channel.target = %target, channel.name = &*name, stream.id = %candidate.stream,
+                    stream.name = candidate.stream_name, account = candidate.pool.account_name,
+                    "the picture begins without a key frame"
+                );
+                RunEntry::new(RunEntryKind::NoKeyFrame).detail(
+                    "no key frame came in time, or the stream has none; \
+                     the picture is damaged until it has been refreshed",
+                )
+            }
+        };
+        self.write(entry.about(candidate));
     }
 
     fn source_slow(&self, behind: Duration) {

@@ -133,6 +133,9 @@ impl ChannelUpstream {
                         Message::Silent(Attempt(attempt), silence)
                     }
                     pump::PumpMessage::Resumed(attempt) => Message::Resumed(Attempt(attempt)),
+                    pump::PumpMessage::Picture { attempt, event } => {
+                        Message::Picture(Attempt(attempt), event)
+                    }
                     pump::PumpMessage::Lost { attempt, cause } => Message::Lost(Attempt(attempt), cause),
                 });
             },
