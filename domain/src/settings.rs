@@ -16,8 +16,10 @@ pub const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 pub const CLOCK_BEHIND_MAX: Duration = Duration::from_secs(2);
 /// Longest time for which a new source may send a burst of past data before it is played.
 pub const BURST_MAX: Duration = Duration::from_millis(300);
+/// Longest wait for the picture of a new source, while its sound or the source before it plays.
+pub const PICTURE_WAIT_MAX: Duration = Duration::from_secs(12);
 /// Longest time for which a new source is read beside the one that plays, until the output can continue with it.
-pub const PREPARE_TIMEOUT: Duration = Duration::from_secs(6);
+pub const PREPARE_TIMEOUT: Duration = Duration::from_secs(14);
 /// Longest time until received packets are handed to the ring.
 pub const CHUNK_TIME: Duration = Duration::from_millis(50);
 /// Longest time until a manual switch is answered.

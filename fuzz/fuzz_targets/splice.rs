@@ -1,7 +1,7 @@
 //! A sequence of hostile sources through the splice.
 //!
 //! A byte 0x47 followed by 187 bytes is a packet; any other byte is an event: the source changes, a tick is due, time
-//! passes, the clock of the source jumps. So a plain transport stream is a valid input.
+//! passes, the clock of the source jumps, the distance of key frames becomes known. So a plain transport stream is a valid input.
 
 #![no_main]
 
@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use libfuzzer_sys::fuzz_target;
+use media::groups::GroupLength;
 use media::splice::{Splice, SpliceSettings};
 use media::ts::clock::STAMP_MODULUS;
 use media::ts::packet::{PACKET, PAT_PID, Packet, PacketBytes, SYNC, packets, set_pcr};
@@ -38,6 +39,7 @@ fuzz_target!(|data: &[u8]| {
                 _ if *first >= 0xFB => {
                     jump = (jump + JUMPS[usize::from(first - 0xFB)] * 90_000) % STAMP_MODULUS
                 }
+                _ if *first >= 0xF8 => splice.set_group(GROUPS[usize::from(first - 0xF8)]),
                 0 => splice.change(now, &mut out),
                 1 => splice.tick(now, &mut out),
                 2 => now += Duration::from_millis(u64::from(*first)),
@@ -53,6 +55,9 @@ fuzz_target!(|data: &[u8]| {
 
 /// Seconds by which the clock of a source jumps; most of 2³³ ticks is a jump back.
 const JUMPS: [u64; 5] = [2, 11, 50, 26 * 3_600, 95_400];
+
+const GROUPS: [GroupLength; 3] =
+    [GroupLength::Unknown, GroupLength::Known(Duration::from_secs(2)), GroupLength::None];
 
 /// Returns a packet with its times moved by this many ticks.
 fn with_jump(packet: &PacketBytes, jump: u64) -> PacketBytes {

@@ -8,6 +8,7 @@ use bytes::{Bytes, BytesMut};
 use tokio::time::Instant;
 
 use crate::chunk::{Chunk, ChunkHead};
+use crate::groups::{GroupLength, GroupMeter};
 use crate::ts::clock::Unwrap;
 use crate::ts::packet::{NULL_PID, PACKET, Packet, SYNC, packets};
 use crate::ts::random_access::RandomAccess;
@@ -50,6 +51,7 @@ pub struct Chunker {
     clock: Unwrap,
     programme_time: Option<u64>,
     counters: Counters,
+    groups: GroupMeter,
     /// Length of the last chunk, as an estimate for the next.
     last_bytes: usize,
     /// When a chunk last ended with a batch.
@@ -76,6 +78,7 @@ impl Chunker {
             clock: Unwrap::pcr(),
             programme_time: None,
             counters: Counters::default(),
+            groups: GroupMeter::default(),
             last_bytes: 0,
             batch_ended: None,
         }
@@ -161,6 +164,17 @@ impl Chunker {
     /// Marks the next chunk, which starts with the next packet, as a discontinuity.
     pub fn discontinuity_next(&mut self) {
         self.discontinuity_next = true;
+        self.groups.interrupt();
+    }
+
+    /// Begins to measure the distance of the random-access points of a stream of which this is known.
+    pub(crate) fn measure_groups(&mut self, known: GroupLength) {
+        self.groups = GroupMeter::new(known);
+    }
+
+    /// Returns what is known of the distance of the random-access points.
+    pub(crate) fn group(&self) -> GroupLength {
+        self.groups.length()
     }
 
     /// Returns the time by which the open chunk must be flushed.
@@ -194,6 +208,7 @@ impl Chunker {
             self.buffer.reserve(BLOCK_BYTES);
         }
         let discontinuity = std::mem::take(&mut self.discontinuity_next);
+        self.groups.chunk(self.programme_time, random_access);
         self.open = Some(ChunkHead { discontinuity, ..self.head(random_access, now) });
     }
 

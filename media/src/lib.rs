@@ -15,6 +15,7 @@ pub mod clip;
 pub mod closer;
 pub mod dial;
 pub mod error;
+pub mod groups;
 pub mod hls;
 pub mod join_point;
 pub mod launcher;

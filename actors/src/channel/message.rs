@@ -7,6 +7,7 @@ use domain::playout::{Attempt, Lack};
 use media::error::UpstreamError;
 use media::ring::EndReason;
 use media::source::Source;
+use media::splice::PictureEvent;
 use ractor::{ActorId, RpcReplyPort};
 
 use super::status::ChannelStatus;
@@ -84,6 +85,8 @@ pub(crate) enum Message {
     Lacks { attempt: Attempt, lack: Lack, never: bool },
     /// The source that plays has this part again.
     Complete(Attempt, Lack),
+    /// How the picture of the source that plays begins, which replaces another.
+    Picture(Attempt, PictureEvent),
     /// The programme clock of the source fell behind the wall clock.
     Slow(SourceSlow),
     /// The pump ended unexpectedly.

@@ -55,6 +55,12 @@ pub enum RunEntryKind {
     Reconnected,
     /// Another stream plays after a loss.
     FailedOver,
+    /// The sound of another stream, or of the same one again, plays; its picture follows at the next key frame.
+    PictureAwaited,
+    /// The picture that was awaited begins with a key frame.
+    PictureBegan,
+    /// The picture of another stream, or of the same one again, begins without a key frame.
+    NoKeyFrame,
     /// A manual switch was requested.
     SwitchRequested,
     /// Another stream plays because of a manual switch or a rule.

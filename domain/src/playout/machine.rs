@@ -204,10 +204,17 @@ impl Playout {
         self.act(Action::Follow { attempt: next.attempt });
         // The pump has its own limits. Only at a start is there nothing that the time could be used for.
         let start = self.patience(index, now).filter(|it| it.extends_connect);
-        let until =
-            after(now, start.map_or(Duration::ZERO, |it| it.first_packet).max(self.settings.follow_timeout));
+        let until = after(now, start.map_or(Duration::ZERO, |it| it.first_packet).max(self.follow_timeout()));
         next.step = AttemptStep::Following { index, until };
         self.alone(next)
+    }
+
+    /// Returns the time that the pump takes at most until a source plays.
+    fn follow_timeout(&self) -> Duration {
+        match self.session.has_played() {
+            true => self.settings.follow_timeout,
+            false => self.settings.first_follow_timeout,
+        }
     }
 
     /// Nothing plays any more, so an attempt that began beside a source continues as an ordinary one.

@@ -17,6 +17,8 @@ pub struct PlayoutSettings {
     pub open_timeout: Duration,
     /// Deadline from `Opened` to `Playing`, while the pump collects packets and looks for a random-access point.
     pub follow_timeout: Duration,
+    /// The same before anything has played.
+    pub first_follow_timeout: Duration,
     /// Deadline from `Opened` to `Ready`, for a source that is read beside the one that plays.
     pub prepare_timeout: Duration,
     /// Shortest and longest backoff after a round in which every candidate failed.
@@ -77,12 +79,15 @@ impl From<&Settings> for PlayoutSettings {
     fn from(settings: &Settings) -> Self {
         let opener = settings.connect_timeout.max(settings.first_packet_timeout);
         let pump = settings.random_access_wait + Duration::from_secs(1);
+        // Where another source has played, one without sound plays only with its picture.
+        let later_pump = pump.max(settings::PICTURE_WAIT_MAX + Duration::from_secs(1));
         Self {
             start_timeout: settings.start_timeout,
             give_up_after: settings.give_up_after,
             ask_timeout: settings::LEASE_WAIT + MARGIN,
             open_timeout: opener + MARGIN,
-            follow_timeout: pump + MARGIN,
+            follow_timeout: later_pump + MARGIN,
+            first_follow_timeout: pump + MARGIN,
             prepare_timeout: settings::PREPARE_TIMEOUT + MARGIN,
             backoff_min: Duration::from_secs(1),
             backoff_max: Duration::from_secs(15),

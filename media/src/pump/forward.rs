@@ -9,6 +9,7 @@ use crate::pump::message::{Lack, PumpMessage};
 use crate::pump::stream_watch::WatchReport;
 use crate::pump::{Following, Pump};
 use crate::source::Supply;
+use crate::splice::PictureEvent;
 use crate::ts::packet::{Packet, packets};
 
 /// A source that sends more than this during a rest is read without rest, so that the receive buffer never fills up.
@@ -72,6 +73,7 @@ impl Pump {
     fn break_output(&mut self, now: Instant) {
         let Some(breaks) = self.following.as_mut().and_then(|it| it.reader.take_break()) else { return };
         let at = now - self.began;
+        self.splice.set_group(self.writer.group());
         let mut batch = self.writer.batch(now);
         match breaks {
             StreamBreak::NewTimeline => self.splice.change_directly(at, &mut batch),
@@ -167,12 +169,28 @@ impl Pump {
             self.diverge();
         }
         let following = self.following.as_mut().filter(|it| has_output && !it.is_playing);
-        let Some(following) = following else { return self.writer.publish(now) };
+        let Some(following) = following else {
+            self.report_picture();
+            return self.writer.publish(now);
+        };
         following.is_playing = true;
         let attempt = following.attempt;
         self.announce(attempt);
+        self.report_picture();
         // Also what has not ended, so that waiting viewers get the first chunk without waiting until it is full.
         self.writer.flush(now);
+    }
+
+    /// Reports how the picture of a source that replaces another begins.
+    fn report_picture(&mut self) {
+        let Some(attempt) = self.following.as_ref().map(|it| it.attempt) else { return };
+        let Some(event) = self.splice.take_picture_event() else { return };
+        debug!(attempt, ?event, "picture of a new source");
+        if event == PictureEvent::NoKeyFrame {
+            // New viewers must not wait for a point that does not come.
+            self.writer.allow_joins();
+        }
+        (self.on_message)(PumpMessage::Picture { attempt, event });
     }
 
     /// Reports the first output of a source, which ends a gap. It must not be readable yet: a viewer that reads it and

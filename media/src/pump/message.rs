@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::error::UpstreamError;
+use crate::splice::PictureEvent;
 
 /// A part that is missing of a source that otherwise goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -46,6 +47,14 @@ pub enum PumpMessage {
     /// The first packets of the source of this attempt become readable directly after this message. What a viewer does
     /// after it got them is therefore reported later.
     Playing(u64),
+    /// How the picture of the source of this attempt begins, which replaces another; only if it does not begin with the
+    /// other streams at a random-access point.
+    Picture {
+        /// Number of the attempt.
+        attempt: u64,
+        /// What has happened.
+        event: PictureEvent,
+    },
     /// The source of this attempt was lost. Its socket is already closing.
     Lost {
         /// Number of the attempt.

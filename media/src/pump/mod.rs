@@ -4,7 +4,7 @@
 //! Participants: the *handle*, with which the channel selects the sources; the *sources*, which deliver bytes; the
 //! *splice*, which joins many sources into one stream; the *writer*, the only one of the ring; and the *messages* to the
 //! channel about each attempt: `Ready` if it is prepared beside another, `Playing`, any number of `Silent` and
-//! `Resumed`, of `Lacks` and `Complete`, and `Lost`.
+//! `Resumed`, of `Lacks` and `Complete`, and `Lost`; and `Picture`, if its picture begins later than its sound or damaged.
 //!
 //! The pump never blocks on anything but the next event. Bytes of a source that it was not told to follow
 //! cannot reach the ring. A source that waits while nobody reads it, such as a program or a recording on a web server,
@@ -15,6 +15,7 @@ mod adopt;
 mod clock;
 mod forward;
 mod gap;
+mod group_memory;
 mod handle;
 mod message;
 mod mirror;
@@ -42,6 +43,7 @@ use tracing::{debug, trace};
 
 use crate::error::UpstreamError;
 use crate::pump::gap::FillerGap;
+use crate::pump::group_memory::GroupMemory;
 use crate::pump::handle::{CommandReceiver, PumpCommand, PumpShared};
 use crate::pump::mirror::Mirror;
 use crate::pump::rhythm::RhythmMemory;
@@ -91,6 +93,7 @@ where
         has_played: false,
         recorded_until: None,
         rhythms: RhythmMemory::default(),
+        groups: GroupMemory::default(),
         mirror: Mirror::default(),
         gap: None,
         shared: CommandReceiver::new(shared),
@@ -116,6 +119,7 @@ struct Pump {
     /// The time at which the end of the last recording is due. A recording that follows is due after it.
     recorded_until: Option<Instant>,
     rhythms: RhythmMemory,
+    groups: GroupMemory,
     mirror: Mirror,
     /// The present period without output.
     gap: Option<FillerGap>,

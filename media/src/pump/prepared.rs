@@ -28,7 +28,7 @@ impl Pump {
             reader.adopts = Some(false);
         }
         if reader.take_break().is_some() {
-            self.splice.prepare(reader.source.hints());
+            self.splice.prepare(reader.source.hints(), self.groups.get(reader.key));
         }
         self.writer.count_input(reader.source.take_counts());
         reader.push(bytes);

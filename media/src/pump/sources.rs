@@ -25,7 +25,7 @@ impl Pump {
     pub(super) fn prepare(&mut self, attempt: u64, key: u64, needs: Option<Lack>, source: Box<Source>) {
         self.drop_prepared();
         debug!(attempt, source = ?source.info(), "pump prepares a source");
-        self.splice.prepare(source.hints());
+        self.splice.prepare(source.hints(), self.groups.get(key));
         let mut reader = self.reader(key, source);
         // The bursts of a paced source are made by its pauses.
         let window = self.settings.buffering_timeout;
@@ -91,6 +91,9 @@ impl Pump {
         let attempt = following.attempt;
         debug!(attempt, source = ?following.reader.source.info(), "pump follows a source");
         self.splice.set_hints(following.reader.source.hints());
+        let group = self.groups.get(following.reader.key);
+        self.splice.set_group(group);
+        self.writer.measure_groups(group);
         let clock = following.reader.clock.take();
         self.shared.start_clock(
             clock.unwrap_or_else(|| ClockMonitor::new(attempt, self.settings.buffering_timeout)),
@@ -109,6 +112,7 @@ impl Pump {
         let (attempt, is_playing) = (following.attempt, following.is_playing);
         let clock = self.shared.stop_clock();
         self.learn_rhythm(&following.reader, clock.as_ref());
+        self.groups.learn(following.reader.key, self.writer.group());
         drop(following);
         let now = Instant::now();
         // Here and not at the next source, because what is complete of this source is due now.

@@ -39,6 +39,7 @@ use self::state::{Pressure, RingState};
 pub use self::tail::Tail;
 use crate::chunk::Chunk;
 use crate::chunker::Chunker;
+use crate::groups::GroupLength;
 pub use crate::join_point::JoinPoint;
 use crate::meter::{InputCounts, RingMeter};
 use crate::ts::packet::{PACKET, Packet, PacketSink, packets};
@@ -105,6 +106,21 @@ impl Writer {
     /// Marks the chunk that starts with the next packet as a discontinuity.
     pub fn discontinuity_next(&mut self) {
         self.chunker.discontinuity_next();
+    }
+
+    /// Begins to measure the distance of the random-access points of a source of which this is known.
+    pub(crate) fn measure_groups(&mut self, known: GroupLength) {
+        self.chunker.measure_groups(known);
+    }
+
+    /// Returns what is known of the distance of the random-access points of the present source.
+    pub(crate) fn group(&self) -> GroupLength {
+        self.chunker.group()
+    }
+
+    /// Lets tails start although no random-access point of the present source was written.
+    pub(crate) fn allow_joins(&mut self) {
+        self.shared.state.lock().allow_joins();
     }
 
     /// Returns the number of the next chunk.

@@ -11,6 +11,7 @@ use super::end::EndReason;
 use super::memory_files::FileRange;
 use super::settings::RingSettings;
 use crate::chunk::Chunk;
+use crate::groups::PICTURE_WAIT_MAX;
 use crate::join_point::{JoinPoint, RandomAccessPoints};
 
 /// The most bytes that count as lost at once when a ring continues with another number.
@@ -82,6 +83,10 @@ pub(super) struct RingState {
     newest_filler: Option<u64>,
     /// Number of the first chunk after the newest gap between two sources.
     after_gap: u64,
+    /// When the present source began, until its first random-access point is written.
+    without_picture_since: Option<Instant>,
+    /// Whether any random-access point was ever written. Nobody waits for those of a stream that has none.
+    has_had_points: bool,
     /// Chunks are kept this much longer than the settings require …
     lead: Duration,
     /// … until the newest of them is due.
@@ -103,6 +108,8 @@ impl RingState {
             newest_gop: None,
             newest_filler: None,
             after_gap: 0,
+            without_picture_since: None,
+            has_had_points: false,
             lead: Duration::ZERO,
             due: None,
             end: None,
@@ -160,7 +167,11 @@ impl RingState {
             self.points.clear();
         } else {
             self.written += chunk.len() as u64;
+            if head.discontinuity {
+                self.without_picture_since = Some(head.arrived);
+            }
             if head.random_access {
+                (self.without_picture_since, self.has_had_points) = (None, true);
                 self.newest_gop = Some(head.sequence);
                 self.points.push(head.sequence, head.arrived);
             }
@@ -178,6 +189,7 @@ impl RingState {
         self.points.clear();
         (self.newest_gop, self.newest_filler) = (None, None);
         (self.next, self.after_gap) = (sequence, sequence);
+        self.without_picture_since = None;
     }
 
     /// Keeps chunks longer, until the newest is due at `due`.
@@ -231,16 +243,31 @@ impl RingState {
         self.points.clear();
     }
 
+    /// Lets tails start although no random-access point of the present source was written.
+    pub(super) fn allow_joins(&mut self) {
+        self.without_picture_since = None;
+    }
+
+    /// Returns whether the picture of the present source is awaited, while other streams of it are written.
+    fn awaits_picture(&self, now: Instant) -> bool {
+        let awaits = |since| now.saturating_duration_since(since) < PICTURE_WAIT_MAX;
+        self.has_had_points
+            && self.points.newest().is_none()
+            && self.without_picture_since.is_some_and(awaits)
+    }
+
     /// Returns the number of the oldest chunk that neither filler nor a gap follows.
     pub(super) fn first_joinable(&self) -> Option<u64> {
         let after_filler = self.newest_filler.map_or(0, |it| it + 1);
         Some(self.oldest().max(after_filler).max(self.after_gap)).filter(|it| *it < self.next)
     }
 
-    /// Returns the first chunk of a tail with this join point; `None` if the tail has to wait.
-    pub(super) fn first_chunk(&self, join_point: JoinPoint, now: Instant) -> Option<u64> {
+    /// Returns the first chunk of a tail with this join point; `None` if the tail has to wait. `is_viewer`: it waits for the
+    /// picture as well.
+    pub(super) fn first_chunk(&self, join_point: JoinPoint, is_viewer: bool, now: Instant) -> Option<u64> {
         let first = self.first_joinable()?;
         match join_point {
+            JoinPoint::Live { .. } if is_viewer && self.awaits_picture(now) => None,
             JoinPoint::Live { behind } => Some(self.points.live(behind, now).unwrap_or(first)),
             JoinPoint::Oldest => Some(self.points.oldest().unwrap_or(first)),
             JoinPoint::At(sequence) => Some(sequence.max(first)).filter(|it| *it < self.next),

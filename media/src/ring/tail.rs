@@ -63,8 +63,9 @@ struct Cursor {
     preamble: PreamblePending,
     /// Whether a chunk other than filler was delivered. A tail skips filler before its first chunk.
     has_begun: bool,
-    /// Whether the tail ends after too many overruns.
-    has_overrun_limit: bool,
+    /// Whether it reads whole chunks for another process: it does not end after overruns, and does not wait for a picture,
+    /// because the other ring lets its own viewers wait.
+    reads_chunks: bool,
     /// Times of the latest overruns, at most as many as the limit allows.
     overruns: VecDeque<Instant>,
     ended: Option<EndReason>,
@@ -109,7 +110,7 @@ impl Tail {
             offset: 0,
             preamble: PreamblePending::Join,
             has_begun: false,
-            has_overrun_limit: true,
+            reads_chunks: false,
             overruns: VecDeque::new(),
             ended: None,
         };
@@ -194,7 +195,7 @@ impl Tail {
     pub(super) fn read_chunks_from(&mut self, first: Option<u64>) -> bool {
         let Self { shared, cursor, .. } = self;
         let state = shared.state.lock();
-        cursor.has_overrun_limit = false;
+        cursor.reads_chunks = true;
         let Some(first) = first.filter(|it| *it >= state.oldest()) else { return true };
         let is_next = state.is_next(first);
         let Some(offset) = state.get(first).map(|it| it.offset).or_else(|| is_next.then(|| state.written()))
@@ -331,7 +332,7 @@ impl Cursor {
     /// Returns the number of the next chunk, and selects it if the tail has not started.
     fn position(&mut self, state: &RingState) -> Option<u64> {
         if self.next.is_none() {
-            let next = state.first_chunk(self.join_point, Instant::now())?;
+            let next = state.first_chunk(self.join_point, !self.reads_chunks, Instant::now())?;
             self.offset = state.get(next)?.offset;
             self.next = Some(next);
         }
@@ -419,7 +420,7 @@ impl Cursor {
 
     /// Counts an overrun. Returns the end if there were too many within a minute.
     fn count_overrun(&mut self, limit: u32) -> Result<(), EndReason> {
-        if !self.has_overrun_limit {
+        if self.reads_chunks {
             return Ok(());
         }
         let now = Instant::now();

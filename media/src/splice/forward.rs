@@ -2,7 +2,8 @@
 //! the output.
 use std::time::Duration;
 
-use crate::splice::gather::{Gathering, HeldPacket, StartPoint};
+use crate::splice::gather::{Gathering, HeldPacket, PictureStart, StartPoint};
+use crate::splice::hold::{HeldPicture, PictureEvent, PictureHold};
 use crate::splice::leading::LeadingPictures;
 use crate::splice::output::{Output, PIDS};
 use crate::splice::pace::{OutputClock, SECOND, Ticks};
@@ -38,7 +39,11 @@ const TABLE: u8 = 0xFE;
 pub(crate) struct Forwarder {
     pub(crate) reader: TableReader,
     timeline: Timeline,
-    access: Option<u16>,
+    access: Option<RandomAccess>,
+    /// Set while the picture is awaited.
+    hold: Option<PictureHold>,
+    /// What has happened to the picture since that was asked for.
+    picture_event: Option<PictureEvent>,
     /// The clocks that were sent, for [`Mode::Rewritten`].
     programme: Box<ProgrammeClock>,
     /// Packets of the streams that jumped before the programme.
@@ -174,9 +179,12 @@ impl Forwarder {
         forwarder.apply_tables(output);
         forwarder.has_tables = true;
         if start.is_direct {
-            let access = forwarder.access;
+            let access = forwarder.access.map(RandomAccess::pid);
             let reference = forwarder.streams.iter_mut().find(|stream| Some(stream.pid) == access);
             reference.into_iter().for_each(|stream| stream.floor = None);
+        }
+        if !is_first {
+            forwarder.start_picture(start.picture, held[start.index].at);
         }
         if forwarder.pcr_pid == NULL_PID || !start.keeps_clock {
             output.pcr_clock = OutputClock::default();
@@ -191,6 +199,23 @@ impl Forwarder {
             forwarder.packet(Packet::new(&held.packet), held.at, output, out);
         }
         forwarder
+    }
+
+    /// Begins or holds the picture of a source that replaces another at `at`.
+    fn start_picture(&mut self, picture: PictureStart, at: Duration) {
+        match picture {
+            PictureStart::AtPoint => {}
+            PictureStart::Anywhere => self.picture_event = Some(PictureEvent::NoKeyFrame),
+            PictureStart::Held { until } => {
+                self.hold = self.access.and_then(|access| PictureHold::new(access, at, until));
+                self.picture_event = self.hold.as_ref().map(PictureHold::begun);
+            }
+        }
+    }
+
+    /// Returns what has happened to the picture since the last call.
+    pub(crate) fn take_picture_event(&mut self) -> Option<PictureEvent> {
+        self.picture_event.take()
     }
 
     /// Continues the output of another splice: nothing is sent, because its packets are sent already.
@@ -220,6 +245,8 @@ impl Forwarder {
             reader,
             timeline,
             access: None,
+            hold: None,
+            picture_event: None,
             programme: Box::default(),
             early: EarlyPackets::default(),
             keeps_clock: true,
@@ -424,11 +451,12 @@ impl Forwarder {
 
     /// Determines how a PES packet that starts here relates to the programme, and returns whether this packet has to wait.
     fn is_early(&mut self, packet: Packet<'_>, index: usize) -> bool {
+        let is_reference = self.is_reference(packet.pid());
         let stream = &mut self.streams[index];
         if stream.early.is_some() || !packet.pusi() {
             return stream.early.is_some();
         }
-        if stream.format != PayloadFormat::Pes || self.access == Some(stream.pid) {
+        if stream.format != PayloadFormat::Pes || is_reference {
             return false;
         }
         // The stream with the clock does not wait, and passes a jump together with it.
@@ -515,9 +543,26 @@ impl Forwarder {
         let pcr = packet.pcr();
         let mut has_payload = packet.has_payload();
         let stamp_shift = shift + stream.relation.anchor();
-        let is_video = self.access == Some(pid) && stream.format == PayloadFormat::Pes;
+        let is_video = self.access.is_some_and(|it| it.pid() == pid) && stream.format == PayloadFormat::Pes;
         let is_hevc = is_video && stream.kind == PidKind::HEVC;
-        let is_leading = is_video && is_pes_start(packet) && self.leading.picture(stamps(packet).pts);
+        let mut is_held = false;
+        if is_video && let Some(hold) = &mut self.hold {
+            let fits = stream.can_start(packet, &self.timeline, shift);
+            let picture = hold.packet(packet, at, fits);
+            is_held = picture == HeldPicture::LeftOut;
+            if !is_held {
+                // Nothing was missing if the source was only gathered longer than its picture took.
+                let is_news = self.picture_event.take().is_none() || picture == HeldPicture::Anywhere;
+                self.picture_event = is_news.then(|| hold.ended(picture, at));
+                self.hold = None;
+            } else if let Some(decode) = stamps(packet).decode() {
+                // Other streams keep their distance to a picture that is not sent, too.
+                self.programme.advance_reference(decode, self.queue.time());
+                self.timeline.advance(decode);
+            }
+        }
+        let is_leading =
+            is_video && !is_held && is_pes_start(packet) && self.leading.picture(stamps(packet).pts);
         if has_payload {
             let can_pass = match stream.format {
                 // The time stamps of scrambled packets, and those of a PES header that spans two packets,
@@ -525,7 +570,7 @@ impl Forwarder {
                 PayloadFormat::Pes if packet.is_scrambled() || packet.pusi() && is_pes_header_cut(packet) => {
                     false
                 }
-                PayloadFormat::Pes if is_leading => false,
+                PayloadFormat::Pes if is_leading || is_held => false,
                 PayloadFormat::Pes => {
                     stream.is_open || is_pes_start(packet) && stream.can_start(packet, &self.timeline, shift)
                 }
@@ -590,6 +635,10 @@ impl Forwarder {
         true
     }
 
+    fn is_reference(&self, pid: u16) -> bool {
+        self.access.is_some_and(|access| access.pid() == pid)
+    }
+
     /// Records a clock of the source that is sent, as a 33-bit base.
     fn record_clock(&mut self, base: u64, shift: Ticks, at: Duration, output: &mut Output) {
         let clock = self.timeline.advance(base).wrapping_add(shift);
@@ -607,7 +656,7 @@ impl Forwarder {
     ) {
         let stamps = stamps(packet);
         let (Some(decode), Some(presentation)) = (stamps.decode(), stamps.pts) else { return };
-        let decode = if self.access == Some(packet.pid()) {
+        let decode = if self.is_reference(packet.pid()) {
             self.programme.advance_reference(decode, self.queue.time());
             self.timeline.advance(decode)
         } else {
@@ -621,7 +670,8 @@ impl Forwarder {
     fn apply_tables(&mut self, output: &mut Output) {
         let Some(tables) = self.reader.tables() else { return };
         self.pcr_pid = tables.pmt.pcr_pid;
-        self.access = RandomAccess::new(tables).map(RandomAccess::pid);
+        self.access = RandomAccess::new(tables);
+        self.hold = self.hold.take().and_then(|hold| hold.with_access(self.access?));
         let mut before = std::mem::take(&mut self.streams);
         let is_unchanged = matches!(self.mode, Mode::Unchanged);
         let assigned = output.assign(tables, |pid, kind| {
@@ -651,7 +701,7 @@ impl Forwarder {
                     floor: target.and_then(|target| output.floor(target)),
                     n_stamps_awaited: match stream.map(|it| tables.pmt.kind(it)) {
                         // The start point was chosen on the reference stream, with or without stamps.
-                        Some(StreamKind::Video | StreamKind::Audio) if self.access != Some(*pid) => {
+                        Some(StreamKind::Video | StreamKind::Audio) if !self.is_reference(*pid) => {
                             STAMPS_AWAITED_MAX
                         }
                         _ => 0,
@@ -686,8 +736,8 @@ impl Forwarder {
         } else {
             output.announce(tables, &assigned.pids, assigned.clock);
         }
-        output.reference = self.access.and_then(|pid| {
-            self.streams.iter().find(|stream| stream.pid == pid).and_then(|stream| stream.target)
+        output.reference = self.access.and_then(|access| {
+            self.streams.iter().find(|stream| stream.pid == access.pid()).and_then(|stream| stream.target)
         });
     }
 }

@@ -2,6 +2,7 @@
 //! start point for the output is found.
 use std::time::Duration;
 
+use crate::groups::GroupLength;
 use crate::splice::output::Output;
 use crate::splice::pace::{JUMP, SECOND, SourcePace, Ticks, ticks};
 use crate::splice::settings::SpliceSettings;
@@ -22,10 +23,13 @@ const HELD_BEFORE_START: usize = 2_000;
 /// Approximately one frame: the distance to the last output at which a shifted source starts.
 const FRAME: Ticks = SECOND / 25;
 
-/// A random-access point at most this far before the end of the last output is used if no other has arrived in time, and
-/// the source is shifted forward by as much: pictures without it cannot be decoded. The lead that the output gains is taken
-/// back at later changes.
+/// A random-access point at most this far before the end of the last output is used if no other has arrived in time or the
+/// next one is far away, and the source is shifted forward by as much: pictures without it cannot be decoded. The lead that
+/// the output gains is taken back at later changes.
 const NEAR_MISS: Ticks = SECOND / 5;
+
+/// The next random-access point is far away if the last one was this long ago, or usually if they are this far apart.
+const FAR_APART: Duration = Duration::from_secs(1);
 
 /// A source whose random-access points were all unusable is waited for longer by this part of the usual wait. Key frames are
 /// often as far apart as the wait is long, and the next one is then about to arrive.
@@ -62,6 +66,24 @@ pub(crate) struct StartPoint {
     pub(crate) keeps_clock: bool,
     /// Whether the reference stream continues directly after its last picture, whatever its decoding times.
     pub(crate) is_direct: bool,
+    pub(crate) picture: PictureStart,
+}
+
+/// How the picture of a source begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PictureStart {
+    /// At a random-access point; also that of a programme without video.
+    AtPoint,
+    /// At any picture.
+    Anywhere,
+    /// Later than the other streams: at its next random-access point, or at any picture from this time on.
+    Held { until: Duration },
+}
+
+impl PictureStart {
+    fn from_mark(mark: Mark) -> Self {
+        if mark == Mark::Access { PictureStart::AtPoint } else { PictureStart::Anywhere }
+    }
 }
 
 /// The held packets of one source and its measurements.
@@ -75,6 +97,8 @@ pub(crate) struct Gathering {
     access_announced: bool,
     /// Whether a random-access point is among the packets.
     has_access: bool,
+    /// Index of the newest random-access point that may be slightly too early.
+    near_miss: Option<usize>,
     first_payload: Option<Duration>,
     clock: SourcePace,
     stamps: SourcePace,
@@ -88,19 +112,25 @@ pub(crate) struct Gathering {
     keeps_clock: bool,
     /// Index of the first packet that was not examined as a start point.
     n_examined: usize,
+    /// The same for a start without the picture.
+    n_examined_others: usize,
+    /// Whether the streams without the picture were examined again, because the source is overdue.
+    is_overdue: bool,
     pub(crate) n_table_changes: u32,
     /// Whether the packets follow the last output directly, whenever they arrive.
     is_direct: bool,
+    /// The distance of the random-access points of this source.
+    pub(crate) group: GroupLength,
 }
 
 impl Gathering {
     /// Creates the start of packets that follow the last output directly, whenever they arrive.
-    pub(crate) fn directly_after(hints: &TableHints) -> Self {
+    pub(crate) fn directly_after(hints: &TableHints, group: GroupLength) -> Self {
         // When they arrive says nothing about their times.
-        Self { is_direct: true, is_burst_over: true, ..Self::new(hints) }
+        Self { is_direct: true, is_burst_over: true, ..Self::new(hints, group) }
     }
 
-    pub(crate) fn new(hints: &TableHints) -> Self {
+    pub(crate) fn new(hints: &TableHints, group: GroupLength) -> Self {
         Gathering {
             held: Vec::new(),
             reader: TableReader::from_hints(hints),
@@ -108,6 +138,7 @@ impl Gathering {
             access: None,
             access_announced: false,
             has_access: false,
+            near_miss: None,
             first_payload: None,
             clock: SourcePace::default(),
             stamps: SourcePace::default(),
@@ -117,8 +148,11 @@ impl Gathering {
             shift: None,
             keeps_clock: true,
             n_examined: 0,
+            n_examined_others: 0,
+            is_overdue: false,
             n_table_changes: 0,
             is_direct: false,
+            group,
         }
     }
 
@@ -168,14 +202,13 @@ impl Gathering {
     ) -> Option<StartPoint> {
         self.reader.tables()?;
         let waiting = now.saturating_sub(self.first_payload?);
-        let wait = self.access_wait(settings);
-        if waiting >= wait && !self.has_waited {
+        let is_first = output.tables.is_none();
+        if waiting >= self.start_wait(settings, is_first) && !self.has_waited {
             self.stop_waiting();
         }
-        let is_overdue = waiting >= wait + OVERDUE_AFTER;
-        let is_first = output.tables.is_none();
+        let is_overdue = waiting >= self.access_wait(settings) + OVERDUE_AFTER;
         if self.is_direct && !is_first {
-            return self.find_direct_start(now, output);
+            return self.find_direct_start(now, waiting, output, settings);
         }
         if !self.is_burst_over {
             self.is_burst_over = is_first || waiting >= settings.burst_max || self.has_settled(now);
@@ -189,7 +222,88 @@ impl Gathering {
             self.shift =
                 if is_first { Some(0) } else { Some(self.shift_onto(output, now).or(without_times)?) };
         }
-        self.find_start(output, is_first, is_overdue)
+        let start = self.find_start(output, is_first, is_overdue);
+        if start.is_some() || !self.may_hold(is_first) || self.has_waited {
+            return start;
+        }
+        self.find_near_miss(output).or_else(|| self.find_start_without_picture(output, is_overdue, settings))
+    }
+
+    /// Returns whether the source may start without its picture.
+    fn may_hold(&self, is_first: bool) -> bool {
+        let is_video = matches!(self.access, Some(RandomAccess::Video { .. }));
+        is_video && !is_first && self.group != GroupLength::None
+    }
+
+    /// Returns how long nothing but a random-access point is a start point of the reference stream.
+    fn start_wait(&self, settings: &SpliceSettings, is_first: bool) -> Duration {
+        let wait = self.access_wait(settings);
+        // What follows directly is already there: its random-access point is at its start, or far away.
+        let may_hold = self.may_hold(is_first) && !self.is_direct;
+        if may_hold { wait.max(self.group.picture_wait(settings.random_access_wait)) } else { wait }
+    }
+
+    /// Returns the start point at the newest random-access point, if that is slightly before the end of the output and the
+    /// next one is far away.
+    fn find_near_miss(&mut self, output: &mut Output) -> Option<StartPoint> {
+        let (index, shift) = (self.near_miss?, self.shift?);
+        let since = self.stamps.newest()? - self.held[index].stamp?;
+        if since <= ticks(FAR_APART) && !matches!(self.group, GroupLength::Known(group) if group > FAR_APART)
+        {
+            return None;
+        }
+        self.near_miss = None;
+        let shortfall = self.shortfall(index, shift, output).filter(|it| *it <= NEAR_MISS)?;
+        Some(StartPoint {
+            index,
+            shift: shift + shortfall.max(0),
+            keeps_clock: self.keeps_clock,
+            is_direct: false,
+            picture: PictureStart::AtPoint,
+        })
+    }
+
+    /// Returns the first packet at which the output can continue without the picture.
+    fn find_start_without_picture(
+        &mut self,
+        output: &mut Output,
+        is_overdue: bool,
+        settings: &SpliceSettings,
+    ) -> Option<StartPoint> {
+        let mut shift = self.shift?;
+        let (video, picture) = (self.access?.pid(), self.held_picture(settings)?);
+        if is_overdue && !std::mem::replace(&mut self.is_overdue, true) {
+            self.n_examined_others = 0;
+        }
+        while self.n_examined_others < self.held.len() {
+            let index = self.n_examined_others;
+            self.n_examined_others += 1;
+            let held = &self.held[index];
+            if held.mark != Mark::Start || Packet::new(&held.packet).pid() == video {
+                continue;
+            }
+            let Some(shortfall) = self.shortfall(index, shift, output) else { continue };
+            if shortfall > 0 && (!is_overdue || shortfall > 2 * JUMP) {
+                continue;
+            }
+            if shortfall > 0 {
+                shift += shortfall + FRAME;
+            }
+            return Some(StartPoint {
+                index,
+                shift,
+                keeps_clock: self.keeps_clock,
+                is_direct: false,
+                picture,
+            });
+        }
+        None
+    }
+
+    /// Returns how the picture begins if the source starts without it.
+    fn held_picture(&self, settings: &SpliceSettings) -> Option<PictureStart> {
+        let wait = self.group.picture_wait(settings.random_access_wait);
+        Some(PictureStart::Held { until: self.first_payload? + wait })
     }
 
     /// Returns the start point that continues the output directly after its last picture, while the previous source still
@@ -205,7 +319,8 @@ impl Gathering {
     ) -> Option<StartPoint> {
         self.reader.tables()?;
         let waiting = now.saturating_sub(self.first_payload?);
-        if waiting >= settings.random_access_wait_beside && !self.has_waited {
+        // The previous source plays meanwhile, so the wait costs nothing.
+        if waiting >= self.group.picture_wait(settings.random_access_wait) && !self.has_waited {
             self.stop_waiting();
         }
         if !self.is_burst_over && (waiting >= settings.burst_max || self.has_settled(now)) {
@@ -226,22 +341,39 @@ impl Gathering {
             self.n_examined += 1;
         }
         if self.n_examined > 2 * HELD_BEFORE_START {
-            self.held.drain(..self.n_examined - HELD_BEFORE_START);
-            self.n_examined = HELD_BEFORE_START;
+            self.drop_oldest(self.n_examined - HELD_BEFORE_START);
         }
         None
     }
 
-    /// Returns the first packet at which the output can continue directly after its last picture.
-    fn find_direct_start(&mut self, now: Duration, output: &mut Output) -> Option<StartPoint> {
+    /// Returns the first packet at which the output can continue directly after its last picture, or without the picture if
+    /// no random-access point came in time.
+    fn find_direct_start(
+        &mut self,
+        now: Duration,
+        waiting: Duration,
+        output: &mut Output,
+        settings: &SpliceSettings,
+    ) -> Option<StartPoint> {
+        let may_hold = self.may_hold(false) && waiting < self.group.picture_wait(settings.random_access_wait);
+        let video = self.access.filter(|_| may_hold).map(RandomAccess::pid);
         while self.n_examined < self.held.len() {
             let index = self.n_examined;
             self.n_examined += 1;
-            let mark = self.held[index].mark;
-            let can_start = mark == Mark::Access || mark == Mark::Start && self.has_waited;
-            if can_start && let Some(start) = self.direct_start(index, true, now, Duration::ZERO, output) {
-                return Some(start);
+            let held = &self.held[index];
+            let is_other = held.mark == Mark::Start && self.has_waited;
+            if held.mark != Mark::Access && !is_other {
+                continue;
             }
+            if is_other && video == Some(Packet::new(&held.packet).pid()) {
+                continue;
+            }
+            let Some(start) = self.direct_start(index, true, now, Duration::ZERO, output) else { continue };
+            return Some(match self.held_picture(settings) {
+                // The picture has to follow what was sent on its PID, too.
+                Some(picture) if is_other && may_hold => StartPoint { is_direct: false, picture, ..start },
+                _ => start,
+            });
         }
         None
     }
@@ -267,7 +399,8 @@ impl Gathering {
         if late_by > SECOND {
             shift += late_by;
         }
-        Some(StartPoint { index, shift, keeps_clock: self.keeps_clock, is_direct: true })
+        let picture = PictureStart::from_mark(self.held[index].mark);
+        Some(StartPoint { index, shift, keeps_clock: self.keeps_clock, is_direct: true, picture })
     }
 
     /// Returns the presentation time of the PES packet that starts here, in source time.
@@ -289,7 +422,8 @@ impl Gathering {
     pub(crate) fn continuation_deadline(&self, settings: &SpliceSettings) -> Option<Duration> {
         self.reader.tables()?;
         let first_payload = self.first_payload?;
-        let wait = (!self.has_waited).then_some(first_payload + settings.random_access_wait_beside);
+        let wait = self.group.picture_wait(settings.random_access_wait);
+        let wait = (!self.has_waited).then_some(first_payload + wait);
         wait.into_iter().chain(self.burst_deadline(settings)).min()
     }
 
@@ -309,7 +443,7 @@ impl Gathering {
     pub(crate) fn deadline(&self, settings: &SpliceSettings, is_first: bool) -> Option<Duration> {
         self.reader.tables()?;
         let first_payload = self.first_payload?;
-        let wait = (!self.has_waited).then_some(first_payload + self.access_wait(settings));
+        let wait = (!self.has_waited).then_some(first_payload + self.start_wait(settings, is_first));
         let burst = self.burst_deadline(settings).filter(|_| !is_first);
         wait.into_iter().chain(burst).min()
     }
@@ -336,10 +470,15 @@ impl Gathering {
             self.is_burst_over = true;
             self.stop_waiting();
         } else {
-            let half = self.held.len() / 2;
-            self.held.drain(..half);
-            self.n_examined = self.n_examined.saturating_sub(half);
+            self.drop_oldest(self.held.len() / 2);
         }
+    }
+
+    fn drop_oldest(&mut self, n_packets: usize) {
+        self.held.drain(..n_packets);
+        self.n_examined = self.n_examined.saturating_sub(n_packets);
+        self.n_examined_others = self.n_examined_others.saturating_sub(n_packets);
+        self.near_miss = self.near_miss.and_then(|it| it.checked_sub(n_packets));
     }
 
     /// Examines all held packets with the new tables.
@@ -354,9 +493,9 @@ impl Gathering {
         self.timeline = Timeline::default();
         (self.clock, self.stamps) = (SourcePace::default(), SourcePace::default());
         self.first_payload = None;
-        self.has_access = false;
+        (self.has_access, self.near_miss) = (false, None);
         self.shift = None;
-        self.n_examined = 0;
+        (self.n_examined, self.n_examined_others) = (0, 0);
         for index in 0..self.held.len() {
             let held = &mut self.held[index];
             (held.mark, held.stamp, held.clock) = (Mark::None, None, None);
@@ -393,7 +532,9 @@ impl Gathering {
         }
         held.mark =
             if can_start || is_reference && self.access_announced { Mark::Access } else { Mark::Start };
-        self.has_access |= held.mark == Mark::Access;
+        if held.mark == Mark::Access {
+            (self.has_access, self.near_miss) = (true, Some(index));
+        }
         held.stamp = stamps(packet).decode().map(|stamp| self.timeline.place(stamp));
         if is_reference {
             self.access_announced = false;
@@ -434,8 +575,9 @@ impl Gathering {
             if mark == Mark::None || mark == Mark::Start && !self.has_waited {
                 continue;
             }
+            let (keeps_clock, picture) = (self.keeps_clock, PictureStart::from_mark(mark));
             if is_first {
-                return Some(StartPoint { index, shift, keeps_clock: self.keeps_clock, is_direct: false });
+                return Some(StartPoint { index, shift, keeps_clock, is_direct: false, picture });
             }
             let Some(shortfall) = self.shortfall(index, shift, output) else { continue };
             if shortfall > 0 && self.has_waited && mark == Mark::Access && shortfall <= NEAR_MISS {
@@ -446,7 +588,7 @@ impl Gathering {
                 }
                 shift += shortfall + FRAME;
             }
-            return Some(StartPoint { index, shift, keeps_clock: self.keeps_clock, is_direct: false });
+            return Some(StartPoint { index, shift, keeps_clock, is_direct: false, picture });
         }
         None
     }

@@ -18,10 +18,14 @@
 //!                            └───────────── change ─────────────┘
 //! ```
 //!
+//! The picture of a source begins at a random-access point. If the previous source has ended before one comes, the other
+//! streams start without it, and the picture is *held* (`hold.rs`): nothing of it is sent but its clock.
+//!
 //! While one source is forwarded, the next one may be gathered beside it. Nothing of that one is sent until
 //! [`Splice::take_over`].
 mod forward;
 mod gather;
+mod hold;
 mod leading;
 mod output;
 mod pace;
@@ -37,8 +41,10 @@ use std::time::Duration;
 
 use self::forward::Forwarder;
 use self::gather::{Gathering, StartPoint};
+pub use self::hold::PictureEvent;
 use self::output::Output;
 pub use self::settings::SpliceSettings;
+use crate::groups::GroupLength;
 use crate::ts::packet::{Packet, PacketSink};
 use crate::ts::table_reader::{TableHints, TableReader};
 use crate::ts::tables::Tables;
@@ -54,6 +60,8 @@ pub struct Splice {
     beside: Option<Beside>,
     /// Facts about the tables of the present source.
     hints: TableHints,
+    /// The distance of its random-access points.
+    group: GroupLength,
 }
 
 /// The next source, gathered while the present one is forwarded.
@@ -87,8 +95,8 @@ impl Splice {
     /// Creates a splice without a source.
     pub fn new(settings: SpliceSettings) -> Self {
         let hints = TableHints::default();
-        let phase = Phase::Gathering(Gathering::new(&hints));
-        Splice { settings, output: Output::new(), phase, beside: None, hints }
+        let phase = Phase::Gathering(Gathering::new(&hints, GroupLength::default()));
+        Splice { settings, output: Output::new(), phase, beside: None, hints, group: GroupLength::default() }
     }
 
     /// Sets what is known of the tables of the source whose first packet comes next.
@@ -104,14 +112,14 @@ impl Splice {
     /// has not started are dropped.
     pub fn change(&mut self, now: Duration, out: &mut impl PacketSink) {
         tracing::trace!(now_ms = now.as_millis(), "change of source");
-        self.gather(Gathering::new(&self.hints), out);
+        self.gather(Gathering::new(&self.hints, self.group), out);
     }
 
     /// Announces that the next packets have other streams or times, although nothing is missing between them and the last
     /// ones: the output continues directly, whenever they arrive.
     pub fn change_directly(&mut self, now: Duration, out: &mut impl PacketSink) {
         tracing::trace!(now_ms = now.as_millis(), "change within a source");
-        self.gather(Gathering::directly_after(&self.hints), out);
+        self.gather(Gathering::directly_after(&self.hints, self.group), out);
     }
 
     fn gather(&mut self, next: Gathering, out: &mut impl PacketSink) {
@@ -131,6 +139,14 @@ impl Splice {
     pub fn adopted_packet(&mut self, packet: Packet<'_>, now: Duration) {
         if let Phase::Forwarding(forwarder) = &mut self.phase {
             forwarder.adopted(packet, now, &mut self.output);
+        }
+    }
+
+    /// Sets what is known of the random-access points of the present source, or of the one whose first packet comes next.
+    pub fn set_group(&mut self, group: GroupLength) {
+        self.group = group;
+        if let Phase::Gathering(gathering) = &mut self.phase {
+            gathering.group = group;
         }
     }
 
@@ -166,6 +182,14 @@ impl Splice {
         matches!(self.phase, Phase::Forwarding(_))
     }
 
+    /// Returns what has happened to the picture of the current source since the last call.
+    pub fn take_picture_event(&mut self) -> Option<PictureEvent> {
+        match &mut self.phase {
+            Phase::Gathering(_) => None,
+            Phase::Forwarding(forwarder) => forwarder.take_picture_event(),
+        }
+    }
+
     /// Returns the tables of the current source, once they are known.
     pub fn source_tables(&self) -> Option<&Tables> {
         match &self.phase {
@@ -183,9 +207,9 @@ impl Splice {
         reader.take_change()
     }
 
-    /// Begins to gather another source, of whose tables this is known, beside the present one.
-    pub fn prepare(&mut self, hints: &TableHints) {
-        self.beside = Some(Beside { gathering: Gathering::new(hints), start: None });
+    /// Begins to gather another source, of whose tables and random-access points this is known, beside the present one.
+    pub fn prepare(&mut self, hints: &TableHints, group: GroupLength) {
+        self.beside = Some(Beside { gathering: Gathering::new(hints, group), start: None });
     }
 
     /// Drops everything that was gathered beside the present source.
@@ -250,7 +274,7 @@ impl Splice {
 
     fn start(&mut self, start: Option<StartPoint>, out: &mut impl PacketSink) {
         let Some(start) = start else { return };
-        let placeholder = Phase::Gathering(Gathering::new(&self.hints));
+        let placeholder = Phase::Gathering(Gathering::new(&self.hints, self.group));
         if let Phase::Gathering(gathering) = std::mem::replace(&mut self.phase, placeholder) {
             self.phase =
                 Phase::Forwarding(Forwarder::start(gathering, &start, &self.settings, &mut self.output, out));

@@ -63,7 +63,8 @@ impl SourcePace {
         self.lead
     }
 
-    fn newest(&self) -> Option<Ticks> {
+    /// Returns the newest programme time.
+    pub(crate) fn newest(&self) -> Option<Ticks> {
         self.samples.back().map(|sample| sample.1)
     }
 

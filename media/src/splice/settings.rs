@@ -5,10 +5,9 @@ use std::time::Duration;
 /// The limits of a splice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpliceSettings {
-    /// Longest wait for a random-access point after the first payload of a source.
+    /// Longest wait for a random-access point after the first payload of the first source, and of one that has none. For
+    /// others it follows from their [`GroupLength`](crate::groups::GroupLength), and is no shorter.
     pub random_access_wait: Duration,
-    /// The same while the previous source still plays, so that waiting costs nothing.
-    pub random_access_wait_beside: Duration,
     /// The opening burst of a source is collected for at most this long after its first payload.
     pub burst_max: Duration,
     /// Maximum memory for packets held before the output of a source starts.
@@ -23,7 +22,6 @@ impl Default for SpliceSettings {
     fn default() -> Self {
         SpliceSettings {
             random_access_wait: Duration::from_secs(1),
-            random_access_wait_beside: Duration::from_secs(5),
             burst_max: Duration::from_millis(300),
             held_bytes_max: 8 << 20,
             frame_wait_max: Duration::from_millis(500),

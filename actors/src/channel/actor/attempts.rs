@@ -9,6 +9,7 @@ use domain::settings::AtLimit;
 use media::error::{self, Cause, LossKind, UpstreamError};
 use media::ring::EndReason;
 use media::source::{self, Source};
+use media::splice::PictureEvent;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
@@ -314,6 +315,12 @@ impl State {
         if let Some(candidate) = self.upstream.played_by(attempt).cloned() {
             let silence = self.history.end_silence();
             self.push_reported(Input::Resumed { attempt }, ChannelChange::Resumed { candidate, silence });
+        }
+    }
+
+    pub(super) fn picture(&mut self, attempt: Attempt, event: PictureEvent) {
+        if let Some(candidate) = self.upstream.played_by(attempt).cloned() {
+            self.report(ChannelChange::Picture { candidate, event });
         }
     }
 

@@ -8,6 +8,7 @@ use domain::plan::Candidate;
 use domain::playout::{AttemptReason, Lack, SwitchRefusal};
 use media::error::UpstreamError;
 use media::ring::EndReason;
+use media::splice::PictureEvent;
 
 use super::history::GapSummary;
 use crate::channel::WatchRefusal;
@@ -36,6 +37,8 @@ pub(super) enum ChannelChange {
     Complete { candidate: Candidate, lack: Lack },
     /// The source that plays lacks a part, and plays on because no other one can help.
     PlaysLacking { candidate: Candidate, cause: UpstreamError },
+    /// The picture of a source that replaces another begins later than its sound, or damaged.
+    Picture { candidate: Candidate, event: PictureEvent },
     /// The programme clock of the source fell behind the wall clock.
     TooSlow { behind: Duration },
     /// An attempt failed, or the source that played was lost.

@@ -75,6 +75,7 @@ impl ractor::Actor for Actor {
             Message::Resumed(attempt) => state.resumed(attempt),
             Message::Lacks { attempt, lack, never } => state.lacks(attempt, lack, never),
             Message::Complete(attempt, lack) => state.complete(attempt, lack),
+            Message::Picture(attempt, event) => state.picture(attempt, event),
             Message::Slow(slow) => state.slow(slow.attempt, slow.behind),
             Message::ClientEnded(client, reason) => state.client_ended(client, &reason),
             Message::PumpGone => return Err("the pump ended unexpectedly".into()),

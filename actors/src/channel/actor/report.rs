@@ -8,6 +8,7 @@ use domain::plan::Candidate;
 use domain::playout::{AttemptReason, Lack, SwitchRefusal};
 use media::error::UpstreamError;
 use media::ring::EndReason;
+use media::splice::PictureEvent;
 use tracing::{debug, error, info, warn};
 
 use super::attempts::lost_part;
@@ -41,6 +42,7 @@ impl State {
             ChannelChange::Lacks { candidate, lack, never } => self.source_lacks(&candidate, lack, never),
             ChannelChange::Complete { candidate, lack } => self.source_complete(&candidate, lack),
             ChannelChange::PlaysLacking { candidate, cause } => self.plays_on_lacking(&candidate, &cause),
+            ChannelChange::Picture { candidate, event } => self.picture_begins(&candidate, event),
             ChannelChange::TooSlow { behind } => self.source_slow(behind),
             ChannelChange::Lost { candidate, cause, was_playing } => {
                 self.source_lost(&candidate, &cause, was_playing);
@@ -186,6 +188,34 @@ impl State {
         }
         let detail = "the channel plays on without it, because no other stream can help";
         self.write(RunEntry::new(RunEntryKind::Lacking).about(candidate).cause(cause.label()).detail(detail));
+    }
+
+    fn picture_begins(&self, candidate: &Candidate, event: PictureEvent) {
+        let Name { target, name } = self.name();
+        let entry = match event {
+            PictureEvent::Awaited { at_most } => {
+                let seconds = at_most.as_secs_f32();
+                RunEntry::new(RunEntryKind::PictureAwaited).detail(format_args!(
+                    "sound plays; the picture follows at its next key frame, within {seconds:.1} s at most"
+                ))
+            }
+            PictureEvent::Began { waited } => {
+                let seconds = waited.as_secs_f32();
+                RunEntry::new(RunEntryKind::PictureBegan).detail(format_args!("after {seconds:.1} s"))
+            }
+            PictureEvent::NoKeyFrame => {
+                info!(
+                    channel.target = %target, channel.name = &*name, stream.id = %candidate.stream,
+                    stream.name = candidate.stream_name, account = candidate.pool.account_name,
+                    "the picture begins without a key frame"
+                );
+                RunEntry::new(RunEntryKind::NoKeyFrame).detail(
+                    "no key frame came in time, or the stream has none; \
+                     the picture is damaged until it has been refreshed",
+                )
+            }
+        };
+        self.write(entry.about(candidate));
     }
 
     fn source_slow(&self, behind: Duration) {

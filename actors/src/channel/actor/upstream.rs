@@ -141,6 +141,9 @@ impl ChannelUpstream {
                     pump::PumpMessage::Complete { attempt, lack } => {
                         Message::Complete(Attempt(attempt), missing_part(lack))
                     }
+                    pump::PumpMessage::Picture { attempt, event } => {
+                        Message::Picture(Attempt(attempt), event)
+                    }
                     pump::PumpMessage::Lost { attempt, cause } => Message::Lost(Attempt(attempt), cause),
                 });
             },

@@ -194,8 +194,8 @@ fn the_only_stream_has_the_patience_of_the_start_after_a_drop() {
             ("a is granted", "open a within 15s once connected"),
             ("after 14.9 s", "nothing"),
             ("a opens", "follow a"),
-            // The pump has its usual time.
-            ("time passes", "after 4s: release, back off 500ms"),
+            // The pump has its usual time, in which a picture without sound may wait for its key frame.
+            ("time passes", "after 15s: release, back off 500ms"),
             ("time passes", "after 500ms: ask a"),
             ("a is granted", "open a within 15s once connected"),
             ("time passes", "after 17s: abandon, back off 1s"),

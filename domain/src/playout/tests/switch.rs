@@ -138,7 +138,7 @@ fn a_new_source_that_never_becomes_playable_leaves_the_old_one_playing() {
             ("a plays", "started with a"),
             ("switch to b", "ask b to switch"),
             ("b opens", "prepare b"),
-            ("time passes", "after 8s: abandon, switch to b failed, a plays"),
+            ("time passes", "after 16s: abandon, switch to b failed, a plays"),
         ],
     );
 }

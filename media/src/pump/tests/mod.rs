@@ -23,6 +23,7 @@ use crate::error::Cause;
 use crate::launcher::Launcher;
 use crate::ring::{Budget, EndReason, JoinPoint, Ring, RingSettings, Tail, ring};
 use crate::source::{OpenRequest, Source, SourceSettings, Upstream, open};
+use crate::splice::PictureEvent;
 use crate::testing::{Behaviour, Break, MemoryDial, MemoryProvider, PermitCount, Play, TsSource, labels_in};
 use crate::ts::packet::{NULL_PID, PACKET, Packet, packets};
 
@@ -38,6 +39,8 @@ pub(super) struct Setup {
     pub(super) ring: Ring,
     /// Each message with the number of permits that were not closing when it was sent.
     pub(super) messages: mpsc::UnboundedReceiver<(PumpMessage, usize)>,
+    /// What was reported about pictures, with its attempt, apart from the other messages.
+    pub(super) pictures: mpsc::UnboundedReceiver<(u64, PictureEvent)>,
 }
 
 impl Setup {
@@ -63,10 +66,14 @@ impl Setup {
         let (writer, ring) = ring(RingSettings::default(), &Budget::new(64 << 20));
         let permits = PermitCount::default();
         let (send, messages) = mpsc::unbounded_channel();
+        let (send_picture, pictures) = mpsc::unbounded_channel();
         let (counted, observed) = (permits.clone(), ring.clone());
         let (pump, running) = pump(writer, settings, None, move |it| {
             observe(&it, &observed);
-            let _ = send.send((it, counted.n_out() - counted.n_closing()));
+            let _ = match it {
+                PumpMessage::Picture { attempt, event } => send_picture.send((attempt, event)).is_ok(),
+                it => send.send((it, counted.n_out() - counted.n_closing())).is_ok(),
+            };
         });
         let n_turns = Arc::new(AtomicUsize::new(0));
         let (counted, mut running) = (n_turns.clone(), Box::pin(running));
@@ -74,7 +81,7 @@ impl Setup {
             counted.fetch_add(1, Ordering::Relaxed);
             running.as_mut().poll(cx)
         }));
-        Self { provider, upstream, permits, pump, task, n_turns, ring, messages }
+        Self { provider, upstream, permits, pump, task, n_turns, ring, messages, pictures }
     }
 
     pub(super) async fn open(&self, path: &str) -> Source {
@@ -332,8 +339,7 @@ async fn a_gap_ends_with_the_next_source_and_starts_again_with_the_next_loss() {
 
 #[tokio::test(start_paused = true)]
 async fn filler_continues_until_the_next_source_has_output() {
-    let settings = PumpSettings { random_access_wait: Duration::from_secs(4), ..PumpSettings::default() };
-    let mut setup = Setup::with(settings);
+    let mut setup = Setup::new();
     setup.provider.set("/good", Behaviour::play("good"));
     setup.follow(1, "/good").await;
     setup.plays(1).await;
@@ -341,14 +347,14 @@ async fn filler_continues_until_the_next_source_has_output() {
     all_for(&mut tail, Duration::from_secs(2)).await;
     setup.provider.break_now("/good", Break::End);
     setup.loses(1).await;
-    // Without a start point, it plays only when the wait for one is over.
-    let ts = TsSource { gop: u64::MAX, is_marked: false, ..TsSource::new("late") };
+    // Without sound and without a start point, it plays only when the wait for one is over.
+    let ts = TsSource { gop: u64::MAX, is_marked: false, audio: None, ..TsSource::new("late") };
     setup.provider.set("/late", Behaviour::Play(Play::new(ts)));
     all_for(&mut tail, Duration::from_millis(100)).await;
     setup.follow(2, "/late").await;
-    let bytes = all_for(&mut tail, Duration::from_millis(3_800)).await;
+    let bytes = all_for(&mut tail, Duration::from_millis(11_800)).await;
     assert_eq!(labels_in(&bytes), Vec::<String>::new(), "the next source has no output yet");
-    assert_eq!(n_fillers(&bytes), 7);
+    assert_eq!(n_fillers(&bytes), 23);
     setup.plays(2).await;
     let bytes = all_for(&mut tail, Duration::from_secs(3)).await;
     assert_eq!(labels_in(&bytes), ["late"]);
@@ -380,8 +386,8 @@ async fn a_viewer_who_joins_before_the_first_filler_of_a_gap_begins_with_the_nex
 async fn sources_that_never_play_do_not_extend_a_gap() {
     let mut setup = Setup::new();
     setup.provider.set("/good", Behaviour::play("good"));
-    // No start point, and an end before the wait for one is over.
-    let ts = TsSource { gop: u64::MAX, is_marked: false, ..TsSource::new("bad") };
+    // Neither sound nor a start point, and an end before the wait for one is over.
+    let ts = TsSource { gop: u64::MAX, is_marked: false, audio: None, ..TsSource::new("bad") };
     setup.provider.set("/bad", Behaviour::Play(Play { after: Some((400, Break::End)), ..Play::new(ts) }));
     setup.follow(0, "/good").await;
     setup.plays(0).await;
@@ -550,4 +556,90 @@ async fn a_burst_does_not_starve_other_tasks() {
     let turns = n_turns.load(Ordering::Relaxed) - turns;
     assert!(turns >= 12_000_000 / (2 * TURN_BYTES), "{turns}");
     other.abort();
+}
+
+// Holds T-fo.10 for the pump.
+#[tokio::test(start_paused = true)]
+async fn sound_plays_before_the_picture_after_a_change() {
+    let (send, mut order) = mpsc::unbounded_channel();
+    let mut setup = Setup::observed(PumpSettings::default(), move |message, _| {
+        if matches!(message, PumpMessage::Playing(2) | PumpMessage::Picture { attempt: 2, .. }) {
+            send.send(message.clone()).unwrap();
+        }
+    });
+    setup.provider.set("/1", Behaviour::play("one"));
+    setup.follow(1, "/1").await;
+    setup.plays(1).await;
+    let mut tail = setup.tail();
+    all_for(&mut tail, Duration::from_secs(2)).await;
+    setup.provider.break_now("/1", Break::End);
+    setup.loses(1).await;
+    all_for(&mut tail, Duration::from_millis(100)).await;
+    // The provider starts after a key frame, and the next one comes 7.2 s later.
+    let ts = TsSource { gop: 248, start: 5_000_000_000, pmt_pid: 0x50, ..TsSource::new("two") };
+    setup.provider.set("/2", Behaviour::Play(Play::new(ts)));
+    let began = Instant::now();
+    setup.follow(2, "/2").await;
+    setup.plays(2).await;
+    assert!(began.elapsed() < Duration::from_millis(500), "{:?}", began.elapsed());
+    let mut late = setup.ring.tail(JoinPoint::Live { behind: Duration::from_secs(2) }, None);
+    let bytes = all_for(&mut tail, Duration::from_secs(6)).await;
+    let has_payload = |bytes: &[u8], pid: u16| {
+        packets(bytes).map(Packet::new).any(|it| it.pid() == pid && it.has_payload())
+    };
+    assert!(has_payload(&bytes, 0x101) && !has_payload(&bytes, 0x100), "only sound");
+    assert!(
+        timeout(Duration::from_millis(1), late.ready()).await.is_err(),
+        "a new viewer waits for the picture"
+    );
+    late.ready().await.unwrap();
+    let first = all_for(&mut late, Duration::from_millis(200)).await;
+    let begins = packets(&first).map(Packet::new).find(|it| it.pid() == 0x100 && it.has_payload()).unwrap();
+    assert!(begins.random_access(), "and begins with it");
+    let mut messages = Vec::new();
+    while let Ok(message) = order.try_recv() {
+        messages.push(message);
+    }
+    let [
+        PumpMessage::Playing(2),
+        PumpMessage::Picture { event: PictureEvent::Awaited { at_most }, .. },
+        PumpMessage::Picture { event: PictureEvent::Began { waited }, .. },
+    ] = messages[..]
+    else {
+        panic!("{messages:?}")
+    };
+    assert!(at_most <= Duration::from_secs(12) && at_most > Duration::from_secs(11), "{at_most:?}");
+    assert!(waited > Duration::from_secs(7) && waited < Duration::from_secs(8), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_wait_for_a_picture_follows_from_what_its_stream_has_shown() {
+    let without_keys = TsSource { gop: u64::MAX, is_marked: false, ..TsSource::new("x") };
+    let keys_each_2_s = TsSource { gop: 50, ..TsSource::new("x") };
+    for (first, key, seconds) in [
+        (&keys_each_2_s, 1, Some(3.0)),
+        (&keys_each_2_s, 2, Some(12.0)),
+        (&without_keys, 1, None),
+        (&without_keys, 2, Some(12.0)),
+    ] {
+        let mut setup = Setup::new();
+        setup.provider.set("/1", Behaviour::Play(Play::new(first.clone())));
+        setup.provider.set("/2", Behaviour::Play(Play::new(without_keys.clone())));
+        setup.pump.follow(1, 1, setup.open("/1").await);
+        setup.plays(1).await;
+        sleep(Duration::from_secs(30)).await;
+        setup.provider.break_now("/1", Break::End);
+        setup.loses(1).await;
+        setup.pump.follow(2, key, setup.open("/2").await);
+        setup.plays(2).await;
+        match (setup.pictures.recv().await.unwrap(), seconds) {
+            ((2, PictureEvent::Awaited { at_most }), Some(seconds)) => {
+                let difference = seconds - at_most.as_secs_f64();
+                assert!((0.0..0.5).contains(&difference), "{at_most:?}, expected {seconds} s");
+                assert_eq!(setup.pictures.recv().await, Some((2, PictureEvent::NoKeyFrame)));
+            }
+            (event, None) => assert_eq!(event, (2, PictureEvent::NoKeyFrame)),
+            (event, _) => panic!("{event:?}"),
+        }
+    }
 }

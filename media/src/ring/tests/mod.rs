@@ -690,3 +690,79 @@ fn a_tail_is_small_and_usable_as_a_response_body() {
     is_body::<Tail>();
     assert!(size_of::<Tail>() <= 256, "{}", size_of::<Tail>());
 }
+
+impl TestRing {
+    /// Ends the source, and writes the first chunk of the next one, which has only sound.
+    fn sound_of_another_source(&mut self) {
+        self.writer.begin_gap();
+        self.writer.discontinuity_next();
+        self.sound();
+    }
+
+    fn sound(&mut self) {
+        let packets: Vec<_> = (0..5).map(|_| self.builder.data(AUDIO_PID)).collect();
+        self.writer.push_packets(&packets.concat(), Instant::now());
+        self.writer.flush(Instant::now());
+    }
+}
+
+// Holds T-fo.10 for new viewers.
+#[tokio::test(start_paused = true)]
+async fn a_viewer_who_joins_while_the_picture_is_awaited_begins_with_it() {
+    let mut test = TestRing::new(RingSettings::default());
+    test.tables();
+    test.chunk(true, 10);
+    let mut old = test.live(0);
+    drain(&mut old);
+    test.sound_of_another_source();
+    let (mut new, mut oldest) = (test.live(2), test.ring.tail(JoinPoint::Oldest, None));
+    let mut node = test.ring.chunks_after(None).unwrap();
+    for _ in 0..20 {
+        advance(Duration::from_millis(500)).await;
+        test.sound();
+        assert_eq!(drain(&mut new).0.len(), 0, "it waits for the picture");
+        assert!(!drain(&mut old).0.is_empty(), "one who watches already hears the sound");
+        assert!(!drain(&mut oldest).0.is_empty(), "segments are made of all");
+        assert!(node.poll_next(&mut Context::from_waker(Waker::noop())).is_ready(), "rings are the same");
+    }
+    test.chunk(true, 10);
+    let mut viewer = Viewer::default();
+    viewer.takes(&mut new);
+    assert_eq!((viewer.n_breaks, viewer.n_payload), (0, 10));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_viewer_waits_for_the_picture_for_twelve_seconds_at_most() {
+    let mut test = TestRing::new(RingSettings::default());
+    test.tables();
+    test.chunk(true, 10);
+    test.sound_of_another_source();
+    let mut new = test.live(2);
+    for _ in 0..23 {
+        advance(Duration::from_millis(500)).await;
+        test.sound();
+        assert_eq!(drain(&mut new).0.len(), 0);
+    }
+    advance(Duration::from_millis(500)).await;
+    test.sound();
+    assert!(!drain(&mut new).0.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_viewer_of_a_stream_without_random_access_points_does_not_wait() {
+    // None was ever seen.
+    let mut test = TestRing::new(RingSettings::default());
+    test.tables();
+    test.chunk(false, 10);
+    test.sound_of_another_source();
+    assert!(!drain(&mut test.live(2)).0.is_empty());
+    // Or the present source is known to have none.
+    let mut test = TestRing::new(RingSettings::default());
+    test.tables();
+    test.chunk(true, 10);
+    test.sound_of_another_source();
+    let mut new = test.live(2);
+    assert_eq!(drain(&mut new).0.len(), 0);
+    test.writer.allow_joins();
+    assert!(!drain(&mut new).0.is_empty());
+}

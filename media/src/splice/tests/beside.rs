@@ -12,6 +12,17 @@ const END_MS: u64 = 20_000;
 
 /// Plays the first source until the second one is ready and `hop_ms` have passed, then the second one.
 fn play_beside(first: &Spec, second: &Spec, burst_ms: u64, hop_ms: u64) -> (Played, Option<Duration>) {
+    play_beside_known(first, second, burst_ms, hop_ms, GroupLength::Unknown)
+}
+
+/// Does the same with a second source of whose random-access points this is known.
+fn play_beside_known(
+    first: &Spec,
+    second: &Spec,
+    burst_ms: u64,
+    hop_ms: u64,
+    group: GroupLength,
+) -> (Played, Option<Duration>) {
     let mut arrivals: Vec<(Duration, bool, PacketBytes)> = Vec::new();
     arrivals.extend(first.arrivals(ms(0), 0, ms(END_MS)).into_iter().map(|it| (it.0, false, it.1)));
     let beside = second.arrivals(ms(CONNECTS_MS), burst_ms, ms(END_MS));
@@ -39,7 +50,7 @@ fn play_beside(first: &Spec, second: &Spec, burst_ms: u64, hop_ms: u64) -> (Play
             test.packet(&packet, at);
         } else if is_second {
             if !std::mem::replace(&mut is_prepared, true) {
-                test.splice.prepare(&TableHints::default());
+                test.splice.prepare(&TableHints::default(), group);
             }
             test.splice.prepared_packet(Packet::new(&packet), at);
         }
@@ -93,11 +104,19 @@ fn a_prepared_source_continues_directly_at_its_next_random_access_point() {
 #[test]
 fn a_source_without_a_random_access_point_starts_at_a_picture_after_the_wait() {
     let second = Spec { id: 1, gop: 1_000, is_flagged: true, ..another() };
-    // Its only random-access point is in its burst of past data.
-    let (_, ready_at) = play_beside(&Spec::default(), &second, 3_000, 0);
-    let ready_at = ready_at.expect("it becomes ready");
-    let expected = ms(CONNECTS_MS) + SpliceSettings::default().random_access_wait_beside;
-    assert!(ready_at >= expected && ready_at < expected + ms(500), "{ready_at:?}");
+    for (group, wait_ms) in [
+        (GroupLength::Unknown, 12_000),
+        (GroupLength::Known(ms(2_000)), 3_000),
+        (GroupLength::Known(ms(200)), 1_000),
+        (GroupLength::None, 1_000),
+    ] {
+        // Its only random-access point is in its burst of past data.
+        let (played, ready_at) = play_beside_known(&Spec::default(), &second, 3_000, 0, group);
+        let ready_at = ready_at.expect("it becomes ready");
+        let expected = ms(CONNECTS_MS + wait_ms);
+        assert!(ready_at >= expected && ready_at < expected + ms(500), "{group:?}: {ready_at:?}");
+        assert_eq!(played.pictures.iter().map(|it| it.1).collect::<Vec<_>>(), [PictureEvent::NoKeyFrame]);
+    }
 }
 
 proptest! {

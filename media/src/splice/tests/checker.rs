@@ -23,6 +23,7 @@ pub(crate) struct Pes {
     pub(crate) at: Duration,
     pub(crate) pid: u16,
     pub(crate) source: u8,
+    pub(crate) is_video: bool,
     pub(crate) is_key: bool,
     pub(crate) number: u32,
     /// Unwrapped, ticks of 90 kHz.
@@ -249,7 +250,7 @@ impl Checker {
         assert_eq!(body[..2], [0xB5, 0xD7], "the marker");
         let number = body[4..8].iter().fold(0, |number, digit| number << 7 | u32::from(digit & 0x7F));
         let (source, is_key) = (body[2] & 0x7F, body[3] & 1 == 1);
-        self.pes.push(Pes { at, pid, source, is_key, number, presentation, decode });
+        self.pes.push(Pes { at, pid, source, is_video, is_key, number, presentation, decode });
     }
 
     /// Checks for every PID that each later source starts after everything presented before.

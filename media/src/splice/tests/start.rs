@@ -130,3 +130,152 @@ fn output_starts_after_a_burst_and_silence() {
     let played = test.finish();
     assert_eq!(played.began[1], Some(ms(4_100)));
 }
+
+/// Returns the segments of a change to a source that connects in the middle of a group of pictures.
+fn into_a_group(
+    first: Spec,
+    second: Spec,
+    skipped_ms: u64,
+    gap_ms: u64,
+) -> (Spec, Vec<(Duration, PacketBytes)>, Duration) {
+    let connects = ms(5_000 + gap_ms);
+    let second = Spec { id: 1, ..second };
+    let arrivals = second.packets(skipped_ms, 20_000).into_iter();
+    let arrivals = arrivals.map(|(at, packet)| (connects + ms(at - skipped_ms), packet)).collect();
+    (first, arrivals, connects)
+}
+
+/// Plays a source for 5 s and then another one, which connects `skipped_ms` after its first key frame.
+fn change_into_a_group(
+    second: &Spec,
+    skipped_ms: u64,
+    gap_ms: u64,
+    group: GroupLength,
+) -> (Played, Duration) {
+    let first = Spec { b_frames: second.b_frames, video: second.video, ..Spec::default() };
+    let (first, arrivals, connects) = into_a_group(first, second.clone(), skipped_ms, gap_ms);
+    let mut test = TestSplice::new();
+    for (at, packet) in first.arrivals(ms(0), 0, ms(5_000)) {
+        test.packet(&packet, at);
+    }
+    test.splice.set_group(group);
+    test.change(ms(5_000));
+    for (at, packet) in &arrivals {
+        test.packet(packet, *at);
+    }
+    (test.finish(), connects)
+}
+
+// Holds T-fo.10 for the splice.
+#[test]
+fn a_change_starts_with_sound_and_the_picture_follows_at_its_key_frame() {
+    for video in [H264, MPEG2, HEVC] {
+        for (gop, skipped_ms, gap_ms, b_frames) in [
+            (100, 500, 300, 0),
+            (100, 3_500, 0, 2),
+            (250, 500, 1_000, 0),
+            (250, 9_000, 300, 3),
+            (30, 100, 2_000, 2),
+        ] {
+            let second = Spec { video: Some(video), gop, b_frames, ..another() };
+            let (played, connects) = change_into_a_group(&second, skipped_ms, gap_ms, GroupLength::Unknown);
+            let what = format!("{video:#x}, {gop} pictures, {skipped_ms} ms into the group, {gap_ms} ms gap");
+            let pes = |is_video: bool| {
+                played.checker.pes.iter().filter(move |it| it.source == 1 && it.is_video == is_video)
+            };
+            let sound = pes(false).next().unwrap();
+            assert!(sound.at <= connects + ms(350), "{what}: sound at {:?}", sound.at);
+            let picture = pes(true).next().unwrap();
+            assert!(picture.is_key, "{what}: picture {}", picture.number);
+            let waits_ms = 40 * u64::from(gop) - skipped_ms;
+            let expected = connects + ms(waits_ms);
+            assert!(picture.at >= expected && picture.at <= expected + ms(60), "{what}: {:?}", picture.at);
+            // Nothing that refers to pictures before it follows.
+            let early = pes(true).skip(1).find(|it| it.presentation < picture.presentation);
+            assert!(early.is_none(), "{what}: {early:?}");
+            // Its clock goes on meanwhile.
+            let clocks: Vec<Duration> = played.checker.clocks.iter().map(|it| it.0).collect();
+            let longest =
+                clocks.windows(2).filter(|it| it[0] >= connects + ms(350)).map(|it| it[1] - it[0]).max();
+            assert!(longest <= Some(ms(100)), "{what}: {longest:?} without a clock");
+            let events: Vec<PictureEvent> = played.pictures.iter().map(|it| it.1).collect();
+            let [PictureEvent::Awaited { at_most }, PictureEvent::Began { waited }] = events[..] else {
+                panic!("{what}: {events:?}")
+            };
+            assert!(at_most <= ms(12_000) && at_most >= ms(11_600), "{what}: {at_most:?}");
+            assert_eq!(waited.as_millis().abs_diff(u128::from(waits_ms)) <= 350, true, "{what}: {waited:?}");
+        }
+    }
+}
+
+#[test]
+fn a_picture_without_a_key_frame_is_waited_for_one_and_a_half_groups() {
+    let second = Spec { gop: 100_000, ..another() };
+    for (group, wait_ms) in [
+        (GroupLength::Unknown, 12_000),
+        (GroupLength::Known(ms(2_000)), 3_000),
+        (GroupLength::Known(ms(5_000)), 7_500),
+        (GroupLength::Known(ms(10_000)), 12_000),
+        (GroupLength::Known(ms(100)), 1_000),
+    ] {
+        let (played, connects) = change_into_a_group(&second, 500, 300, group);
+        let picture = first_pes(&played, 1);
+        let expected = connects + ms(wait_ms);
+        assert!(picture.at >= expected && picture.at <= expected + ms(80), "{group:?}: {:?}", picture.at);
+        assert!(!picture.is_key);
+        let sound = played.checker.pes.iter().find(|it| it.source == 1 && !it.is_video).unwrap();
+        assert!(sound.at <= connects + ms(350), "{group:?}: sound at {:?}", sound.at);
+        assert!(matches!(
+            played.pictures[..],
+            [(_, PictureEvent::Awaited { .. }), (_, PictureEvent::NoKeyFrame)]
+        ));
+    }
+}
+
+#[test]
+fn a_stream_that_has_no_key_frames_starts_with_its_picture() {
+    let second = Spec { gop: 100_000, ..another() };
+    let (played, connects) = change_into_a_group(&second, 500, 300, GroupLength::None);
+    let picture = first_pes(&played, 1);
+    assert!(picture.at >= connects + ms(1_000) && picture.at <= connects + ms(1_080), "{:?}", picture.at);
+    assert_eq!(played.began[1], Some(picture.at));
+    assert!(matches!(played.pictures[..], [(_, PictureEvent::NoKeyFrame)]));
+}
+
+#[test]
+fn a_picture_without_sound_waits_for_its_key_frame() {
+    let second = Spec { gop: 100, audio: vec![], ..another() };
+    let (played, connects) = change_into_a_group(&second, 500, 300, GroupLength::Unknown);
+    let picture = first_pes(&played, 1);
+    assert!(picture.is_key);
+    assert_eq!(played.began[1], Some(connects + ms(3_500)));
+    assert!(played.pictures.is_empty());
+    // After the wait it begins anyway.
+    let second = Spec { gop: 100_000, audio: vec![], ..another() };
+    let (played, connects) = change_into_a_group(&second, 500, 300, GroupLength::Known(ms(4_000)));
+    let began = played.began[1].unwrap() - connects;
+    assert!(began >= ms(6_000) && began <= ms(6_080), "{began:?}");
+    assert!(matches!(played.pictures[..], [(_, PictureEvent::NoKeyFrame)]));
+}
+
+#[test]
+fn a_source_that_is_lost_while_its_picture_is_awaited_is_followed_by_another() {
+    let (first, arrivals, connects) = into_a_group(Spec::default(), Spec { gop: 100, ..another() }, 500, 300);
+    let mut test = TestSplice::new();
+    for (at, packet) in first.arrivals(ms(0), 0, ms(5_000)) {
+        test.packet(&packet, at);
+    }
+    test.change(ms(5_000));
+    let lost = connects + ms(2_000);
+    for (at, packet) in arrivals.iter().filter(|it| it.0 < lost) {
+        test.packet(packet, *at);
+    }
+    test.change(lost);
+    let third = Spec { id: 2, ..Spec::default() };
+    for (at, packet) in third.arrivals(lost + ms(500), 0, lost + ms(5_000)) {
+        test.packet(&packet, at);
+    }
+    let played = test.finish();
+    assert!(!played.checker.pes.iter().any(|it| it.source == 1 && it.is_video));
+    assert!(first_pes(&played, 2).is_key);
+}
