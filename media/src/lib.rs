@@ -22,6 +22,7 @@ pub mod meter;
 pub mod node;
 mod permit;
 pub mod pump;
+pub mod radio;
 pub mod rendition;
 pub mod ring;
 pub mod rtp;

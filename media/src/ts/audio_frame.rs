@@ -1,5 +1,8 @@
 //! Headers of audio frames that describe themselves: MPEG audio, and AAC with ADTS headers.
 
+/// Bytes of a frame that its header is read from, for both codecs.
+pub(crate) const FRAME_HEAD_BYTES: usize = 7;
+
 /// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHeader {

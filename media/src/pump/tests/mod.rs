@@ -3,6 +3,7 @@
 mod beside;
 mod node;
 mod pacing;
+mod radio;
 mod segments;
 
 use std::sync::Arc;
