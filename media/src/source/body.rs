@@ -101,6 +101,11 @@ impl FilteredBody {
         }
     }
 
+    /// Records that the connection delivers payload.
+    pub(super) fn delivers(&mut self) {
+        self.http.delivers();
+    }
+
     /// Returns the last title, once; an empty one ends the title before.
     pub(super) fn take_title(&mut self) -> Option<Arc<str>> {
         self.filter.take_title()

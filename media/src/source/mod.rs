@@ -41,7 +41,7 @@ use self::hls::HlsSource;
 use self::http::HttpUpstream;
 use self::node::NodeSource;
 use self::process::ProcessSource;
-use self::radio::RadioSource;
+use self::radio::{ConvertedSource, RadioSource};
 use self::udp::UdpSource;
 use crate::error::{Cause, UpstreamError};
 use crate::meter::InputCounts;
@@ -59,7 +59,8 @@ pub use self::process::{
 pub use self::remote_file::{FILE_PIECE_BYTES_MAX, FilePart, RemoteFile};
 pub(crate) use self::request::base64;
 pub use self::request::{
-    AddressPolicy, OpenRequest, OtherAddresses, PlaylistAddress, PlaylistFormat, PlaylistReader,
+    AddressPolicy, AudioContainer, AudioConverter, OpenRequest, OtherAddresses, PlaylistAddress,
+    PlaylistFormat, PlaylistReader,
 };
 pub use self::settings::{SourceSettings, UdpSettings};
 pub use self::upstream::Upstream;
@@ -122,6 +123,7 @@ enum SourceKind {
     Http(HttpUpstream),
     Filtered(Box<FilteredBody>),
     Radio(Box<RadioSource>),
+    Converted(Box<ConvertedSource>),
     Hls(Box<HlsSource>),
     File(Box<FileSource>),
     Process(Box<ProcessSource>),
@@ -160,6 +162,7 @@ impl Source {
             SourceKind::Http(http) => http.read().await?,
             SourceKind::Filtered(body) => body.read().await?,
             SourceKind::Radio(radio) => radio.read().await?,
+            SourceKind::Converted(converted) => return converted.read().await,
             SourceKind::Hls(hls) => return hls.read().await,
             SourceKind::File(file) => return file.read().await,
             SourceKind::Process(program) => return program.read().await,
@@ -197,6 +200,7 @@ impl Source {
     pub(crate) fn take_title(&mut self) -> Option<Arc<str>> {
         match &mut self.kind {
             SourceKind::Radio(radio) => radio.take_title(),
+            SourceKind::Converted(converted) => converted.take_title(),
             _ => None,
         }
     }
@@ -230,6 +234,7 @@ impl Source {
     pub fn program_output(&self) -> Option<ProgramOutput> {
         match &self.kind {
             SourceKind::Process(program) => Some(ProgramOutput::from_program(program)),
+            SourceKind::Converted(converted) => Some(ProgramOutput::from_program(converted.program())),
             _ => None,
         }
     }
@@ -239,6 +244,7 @@ impl Source {
     pub fn is_complete(&self) -> bool {
         match &self.kind {
             SourceKind::Process(program) => program.has_succeeded(),
+            SourceKind::Converted(converted) => converted.has_ended(),
             SourceKind::Hls(hls) => hls.is_whole(),
             _ => self.is_whole,
         }

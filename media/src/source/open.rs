@@ -18,9 +18,9 @@ use super::http::{HttpUpstream, is_headless};
 use super::node::{NodeRequest, NodeSource};
 use super::probe::{BodyPart, InnerHead, Probe, Probed};
 use super::process::ProcessSource;
-use super::radio::RadioSource;
+use super::radio::{ConvertedSource, RadioSource};
 use super::refusal::refusal_cause;
-use super::request::{self, OpenRequest, PlaylistAddress, PlaylistFormat};
+use super::request::{self, AudioContainer, OpenRequest, PlaylistAddress, PlaylistFormat};
 use super::settings::SourceSettings;
 use super::target::{HttpTarget, location, program_address};
 use super::udp::{self, UdpSource, UdpTarget};
@@ -218,6 +218,18 @@ async fn open_address(
                 is_whole: false,
             })
         }
+        OpenedBody::Audio(container, early) => {
+            let what = container.description();
+            debug!(%place, n_redirects, what, "a program converts the station");
+            let converter = request.audio_converter.as_ref();
+            let command = converter.ok_or_else(|| Cause::NeedsProgram(what.to_owned()))?(container);
+            let body = FilteredBody::new(http, filter);
+            let opening = open_converted(&command, body, early, &upstream, output, started);
+            let mut source = opening.await?;
+            let known = KnownSource { sends_titles, ..KnownSource::default() };
+            source.info = SourceInfo { n_redirects, known, ..SourceInfo::new(place, started) };
+            Ok(source)
+        }
         OpenedBody::Playlist(found) => {
             let FoundPlaylist { address: found, response } = *found;
             let format = found.format;
@@ -373,6 +385,42 @@ async fn open_program(
     })
 }
 
+/// Converts the body of a station with a program and waits for its first payload packet, for at most the start time of
+/// programs since `started`.
+async fn open_converted(
+    command: &[String],
+    body: FilteredBody,
+    early: VecDeque<Bytes>,
+    upstream: &Upstream,
+    output: &mut ProgramOutput,
+    started: Instant,
+) -> Result<Source, UpstreamError> {
+    let mut converted = Box::new(ConvertedSource::start(command, body, early, upstream).await?);
+    let mut probe = Probe::new(None, TableHints::default());
+    let first_payload = async {
+        let mut read_ahead = ReadAhead::default();
+        loop {
+            let bytes = converted.read().await?;
+            if read_ahead.first_payload(&mut probe, bytes)? {
+                return Ok::<_, UpstreamError>(read_ahead.pieces);
+            }
+        }
+    };
+    let opened = timeout_at(started + upstream.settings.program_start_timeout, first_payload).await;
+    let read_ahead = opened
+        .unwrap_or_else(|_| Err(probe.cause_of_timeout().into()))
+        .inspect_err(|_| *output = ProgramOutput::from_program(converted.program()))?;
+    converted.delivers();
+    Ok(Source {
+        info: SourceInfo::new("", started),
+        hints: probe.hints(),
+        read_ahead,
+        supply: Supply::Program,
+        kind: SourceKind::Converted(converted),
+        is_whole: false,
+    })
+}
+
 /// Reads an HLS source ahead until its first payload packet. Returns what is known of its tables then.
 async fn first_payload_of(
     hls: &mut HlsSource,
@@ -483,6 +531,8 @@ enum OpenedBody {
     Stream(VecDeque<Bytes>, TableHints),
     /// Audio frames, with the reader that has the first bytes.
     Radio(Box<FrameReader>),
+    /// Sound that a program converts, with everything that was read of it.
+    Audio(AudioContainer, VecDeque<Bytes>),
     Playlist(Box<FoundPlaylist>),
 }
 
@@ -609,6 +659,7 @@ async fn open_response(
         let (first_bytes, filter, icy) = first_bytes(http, described, time).await?;
         let body = match first_bytes {
             FirstBytes::Radio(frames) => OpenedBody::Radio(frames),
+            FirstBytes::Audio(container, early) => OpenedBody::Audio(container, early),
             FirstBytes::Payload(read_ahead, hints) => OpenedBody::Stream(read_ahead, hints),
             FirstBytes::Playlist(format, early) => {
                 let (url, described) = (target.expose(), cookies.described(&target));
@@ -634,6 +685,8 @@ enum FirstBytes {
     Playlist(PlaylistFormat, VecDeque<Bytes>),
     /// Audio frames, with the reader that has the first bytes.
     Radio(Box<FrameReader>),
+    /// Sound that a program converts, with everything that was read of it.
+    Audio(AudioContainer, VecDeque<Bytes>),
 }
 
 /// What is known of a response before its body.
@@ -702,6 +755,7 @@ async fn first_bytes(
                     continue;
                 }
                 Probed::Payload => FirstBytes::Payload(read_ahead.pieces, probe.hints()),
+                Probed::Audio(container) => FirstBytes::Audio(container, read_ahead.pieces),
                 Probed::Radio => FirstBytes::Radio(Box::new(probe.into_frames())),
                 Probed::Playlist(format) => FirstBytes::Playlist(format, packed.unwrap_or(read_ahead).pieces),
             };

@@ -5,7 +5,7 @@ use bytes::{Bytes, BytesMut};
 use crate::error::Cause;
 use crate::radio::{FrameReader, IcyHeaders};
 use crate::source::payload::BytePayloadDetector;
-use crate::source::request::PlaylistFormat;
+use crate::source::request::{AudioContainer, PlaylistFormat};
 use crate::ts::table_reader::TableHints;
 
 /// Maximum number of bytes without a packet boundary before the body is rejected.
@@ -30,6 +30,8 @@ pub(super) enum Probed {
     Playlist(PlaylistFormat),
     /// The body is compressed with gzip.
     Packed,
+    /// The body is sound in a container that a program converts.
+    Audio(AudioContainer),
     /// The body consists of audio frames, which [`Probe::into_frames`] has.
     Radio,
 }
@@ -40,6 +42,7 @@ impl Probed {
         match self {
             Self::More | Self::Payload => "a transport stream",
             Self::Playlist(format) => format.description(),
+            Self::Audio(container) => container.description(),
             Self::Packed => "compressed data",
             Self::Radio => "audio without a container",
         }
@@ -107,8 +110,8 @@ impl Probe {
         if self.may_be_packed && self.head.starts_with(&GZIP_MAGIC) {
             return Ok(Probed::Packed);
         }
-        if self.is_radio(bytes) {
-            return Ok(Probed::Radio);
+        if let Some(probed) = self.sound(bytes) {
+            return Ok(probed);
         }
         // Stations begin with a picture.
         let n_bytes = self.n_bytes - self.frames.as_ref().map_or(0, |it| it.n_of_tags().min(self.n_bytes));
@@ -119,14 +122,17 @@ impl Probe {
         Ok(Probed::More)
     }
 
-    /// Returns whether the body consists of audio frames.
-    fn is_radio(&mut self, bytes: &[u8]) -> bool {
+    /// Returns what a body is that consists of sound.
+    fn sound(&mut self, bytes: &[u8]) -> Option<Probed> {
         if self.looks_like().is_some() || is_container(&self.head) {
             self.frames = None;
         }
-        let Some(frames) = &mut self.frames else { return false };
+        let frames = self.frames.as_mut()?;
         frames.push(bytes);
-        frames.is_in_step() && self.n_bytes >= RADIO_BYTES_MIN
+        if let Some(container) = AudioContainer::from_start(frames.beginning()) {
+            return Some(Probed::Audio(container));
+        }
+        (self.n_bytes >= RADIO_BYTES_MIN && frames.is_in_step()).then_some(Probed::Radio)
     }
 
     /// Returns the reader of audio frames, which has all bytes of the body.
@@ -239,8 +245,7 @@ pub(super) fn playlist_format(head: &[u8]) -> Option<PlaylistFormat> {
 
 /// Returns whether a body starts like a file that may contain the header of an audio frame by accident.
 fn is_container(head: &[u8]) -> bool {
-    const STARTS: [&[u8]; 7] =
-        [b"RIFF", b"\x1a\x45\xdf\xa3", b"PK\x03\x04", b"\x89PNG", b"\xff\xd8\xff", b"OggS", b"fLaC"];
+    const STARTS: [&[u8]; 5] = [b"RIFF", b"\x1a\x45\xdf\xa3", b"PK\x03\x04", b"\x89PNG", b"\xff\xd8\xff"];
     STARTS.iter().any(|it| head.starts_with(it)) || head.get(4..8) == Some(b"ftyp")
 }
 

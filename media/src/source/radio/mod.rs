@@ -1,10 +1,13 @@
 //! Stations that send audio frames without a container. Their frames are packed as a transport stream.
 
+mod converted;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 
+pub(super) use self::converted::ConvertedSource;
 use crate::error::{Cause, UpstreamError};
 use crate::radio::{FrameReader, RadioPacker};
 use crate::source::body::FilteredBody;
