@@ -23,7 +23,7 @@ const INTERVAL: usize = 4_096;
 /// Length of the sound of a station.
 const SECONDS: usize = 40;
 
-/// What a station sends.
+/// A station of the server.
 #[derive(Clone)]
 struct Station {
     /// The head of the response, without its empty line.

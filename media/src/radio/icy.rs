@@ -12,7 +12,7 @@ const INTERVAL_MAX: usize = 1 << 20;
 /// A block has a length in units of so many bytes.
 const BLOCK_UNIT: usize = 16;
 
-/// What the headers of a response say about titles.
+/// The statements of the headers of a response about titles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IcyHeaders {
     /// Whether the server speaks ICY, so that it may have titles.

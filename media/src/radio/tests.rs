@@ -50,7 +50,7 @@ fn two_frame_headers_in_a_row_make_radio() {
 }
 
 #[test]
-fn other_bytes_make_no_radio() {
+fn other_bytes_are_not_radio() {
     let one = StationSound::Mp3.frame();
     let two_kinds = [StationSound::Mp3.frame(), StationSound::Aac.frame()].concat();
     let noise: Vec<u8> = (0..400_000_u32).map(|it| (it.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
@@ -63,7 +63,7 @@ fn other_bytes_make_no_radio() {
 }
 
 #[test]
-fn frames_go_on_behind_what_is_no_frame() {
+fn frames_continue_behind_other_bytes() {
     let mp3 = StationSound::Mp3.frame();
     let aac = StationSound::Aac.frame();
     let stream = [

@@ -519,7 +519,7 @@ struct OpenedHttp {
     n_redirects: usize,
     supply: Supply,
     body: OpenedBody,
-    /// What the bytes after those in `body` pass through.
+    /// The filter of the bytes after those in `body`.
     filter: BodyFilter,
     icy: IcyHeaders,
     /// Whether titles were sent when they were asked for; `None` if they were not asked for.
@@ -689,11 +689,11 @@ enum FirstBytes {
     Audio(AudioContainer, VecDeque<Bytes>),
 }
 
-/// What is known of a response before its body.
+/// A response before its body.
 struct AnswerDescription<'a> {
     content_type: Option<&'a str>,
     hints: TableHints,
-    /// What the head says about titles; `None` if the head is inside of the body, or absent.
+    /// The statements of the head about titles; `None` if the head is inside of the body, or absent.
     icy: Option<IcyHeaders>,
 }
 
@@ -714,7 +714,7 @@ async fn first_bytes(
     time: &OpeningTime,
 ) -> Result<(FirstBytes, BodyFilter, IcyHeaders), UpstreamError> {
     let AnswerDescription { content_type, hints, icy } = described;
-    let mut probe = Probe::of_answer(content_type, hints.clone());
+    let mut probe = Probe::from_answer(content_type, hints.clone());
     let mut inner = InnerHead::new(icy);
     let (mut filter, mut has_begun) = (BodyFilter::default(), false);
     let mut read_ahead = ReadAhead::default();
@@ -751,7 +751,7 @@ async fn first_bytes(
                     let taken = std::mem::take(&mut read_ahead);
                     filter.unpack(taken.pieces.clone());
                     packed = Some(taken);
-                    probe = Probe::of_unpacked(content_type, hints.clone());
+                    probe = Probe::from_unpacked(content_type, hints.clone());
                     continue;
                 }
                 Probed::Payload => FirstBytes::Payload(read_ahead.pieces, probe.hints()),

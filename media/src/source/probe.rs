@@ -80,14 +80,14 @@ impl Probe {
     }
 
     /// Creates a probe for the response that an address of a stream leads to, which may be radio and may be compressed.
-    pub(super) fn of_answer(content_type: Option<&str>, hints: TableHints) -> Self {
+    pub(super) fn from_answer(content_type: Option<&str>, hints: TableHints) -> Self {
         let frames = Some(FrameReader::default());
         Self { may_be_packed: true, frames, ..Self::new(content_type, hints) }
     }
 
     /// Creates the same for the unpacked bytes of that response.
-    pub(super) fn of_unpacked(content_type: Option<&str>, hints: TableHints) -> Self {
-        Self { may_be_packed: false, ..Self::of_answer(content_type, hints) }
+    pub(super) fn from_unpacked(content_type: Option<&str>, hints: TableHints) -> Self {
+        Self { may_be_packed: false, ..Self::from_answer(content_type, hints) }
     }
 
     /// Reads the next piece. The bytes decide; the declared type counts only if they do not.

@@ -10,7 +10,7 @@ pub struct FrameHeader {
     pub length: usize,
     /// Samples per channel.
     pub n_samples: u32,
-    /// What all frames of a stream have in common.
+    /// The properties that all frames of a stream have in common.
     pub format: FrameFormat,
     /// Number of channels. Frames of one stream of MPEG audio may differ in it.
     pub channels: u16,

@@ -24,7 +24,7 @@ pub(in crate::source) struct ConvertedSource {
     end: Option<UpstreamError>,
 }
 
-/// What happened to some bytes.
+/// The fate of some bytes.
 enum Fed {
     Taken,
     /// The program does not read any longer, and will say why.
