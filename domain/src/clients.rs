@@ -107,12 +107,23 @@ const SOUNDS_OF_TELEVISION: [&str; 4] = ["ac-3", "ec-3", "mp4a.40.33", "mp4a.40.
 
 /// Returns whether the program with this user agent plays a sound in fMP4. Programs that are not known play everything.
 pub fn plays_sound(agent: &str, codec: &str) -> bool {
-    let is_apple = agent.contains("AppleCoreMedia")
-        || (agent.contains("Safari/")
-            && !["Chrome", "Chromium", "Android"].iter().any(|it| agent.contains(it)));
+    let is_apple = is_apple(agent);
     let is_known = is_apple || agent.contains("Mozilla/");
     let is_dolby = codec == "ac-3" || codec == "ec-3";
     !is_known || !SOUNDS_OF_TELEVISION.contains(&codec) || (is_apple && is_dolby)
+}
+
+/// Returns whether the program with this user agent plays MPEG audio and AAC in transport streams, but not all of that in
+/// fMP4. It gets a channel without a picture in transport streams, as it is.
+pub fn plays_radio_in_ts(agent: &str) -> bool {
+    is_apple(agent) && segment_container(agent) == SegmentContainer::Fmp4
+}
+
+/// Returns whether a program is the player of an Apple device: its own, or Safari.
+fn is_apple(agent: &str) -> bool {
+    agent.contains("AppleCoreMedia")
+        || (agent.contains("Safari/")
+            && !["Chrome", "Chromium", "Android"].iter().any(|it| agent.contains(it)))
 }
 
 /// A name in user agents that says nothing about the device: many programs send it, or one that watches for many people.
@@ -244,6 +255,28 @@ mod tests {
             ("VLC/3.0.20", "mp4a.40.34", true),
         ] {
             assert_eq!(plays_sound(agent, codec), expected, "{agent} {codec}");
+        }
+    }
+
+    #[test]
+    fn players_of_apple_devices_get_radio_in_transport_streams() {
+        for (agent, expected) in [
+            ("AppleCoreMedia/1.0.0.21E219 (iPhone; U; CPU OS 17_4 like Mac OS X; en_us)", true),
+            (
+                "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 Version/17.4 Safari/605.1.15",
+                true,
+            ),
+            (
+                "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131 Safari/537.36",
+                false,
+            ),
+            ("Mozilla/5.0 (X11; Linux x86_64; rv:133.0) Gecko/20100101 Firefox/133.0", false),
+            // Gets transport streams anyway.
+            ("Mozilla/5.0 (SMART-TV; Linux; Tizen 2.4.0) AppleWebKit/538.1 Safari/538.1", false),
+            ("VLC/3.0.20 LibVLC/3.0.20", false),
+            ("", false),
+        ] {
+            assert_eq!(plays_radio_in_ts(agent), expected, "{agent}");
         }
     }
 

@@ -54,6 +54,43 @@ pub fn playlist_command(input: &FfmpegInput<'_>) -> Argv {
     argv.with_input_options(input_options(input))
 }
 
+/// Returns the command that converts the sound of a radio station from its standard input, in this format of ffmpeg, to AAC
+/// in a transport stream.
+pub fn audio_command(format: &str) -> Argv {
+    let arguments = [
+        "-nostdin",
+        "-hide_banner",
+        "-loglevel",
+        "warning",
+        "-stats",
+        // It gets no address, and a playlist inside of the stream leads nowhere.
+        "-protocol_whitelist",
+        "pipe",
+        "-f",
+        format,
+        "-i",
+        "pipe:0",
+        "-map",
+        "0:a:0",
+        "-c:a",
+        "aac",
+        "-b:a",
+        "192k",
+        "-ac",
+        "2",
+        "-f",
+        "mpegts",
+        "-mpegts_flags",
+        "+resend_headers",
+        "-muxdelay",
+        "0",
+        "-flush_packets",
+        "1",
+        "pipe:1",
+    ];
+    Argv { program: "ffmpeg".to_owned(), arguments: arguments.map(str::to_owned).into() }
+}
+
 /// Returns the options for an input besides those of the built-in profiles: its format, and what an HTTP server expects
 /// in its requests.
 pub(crate) fn input_options(input: &FfmpegInput<'_>) -> Vec<String> {
@@ -170,6 +207,17 @@ mod tests {
         assert!(!argv.arguments.iter().any(|it| it.contains("secret")));
         let stranger = playlist_command(&FfmpegInput { is_trusted: false, ..input });
         assert_eq!(value(&stranger, "-cookies").as_deref(), Some("t=3; path=/live; domain=tv.example"));
+    }
+
+    #[test]
+    fn the_sound_of_a_station_is_converted_without_another_connection() {
+        for format in ["ogg", "flac"] {
+            let argv = audio_command(format);
+            assert_eq!(value(&argv, "-f").as_deref(), Some(format));
+            assert_eq!(value(&argv, "-protocol_whitelist").as_deref(), Some("pipe"));
+            assert_eq!(argv.arguments.last().map(String::as_str), Some("pipe:1"));
+            assert!(!argv.arguments.iter().any(|it| it.contains("://")));
+        }
     }
 
     #[test]

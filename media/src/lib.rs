@@ -6,7 +6,7 @@
 //!
 //! Reading order: [`ts`] (packets), [`chunk`] and [`chunker`] (runs of packets), [`ring`] and [`join_point`] (reading),
 //! [`source`], [`splice`] and [`pump`] (writing), [`rendition`] (other streams from a ring),
-//! [`segment`] (segments for HLS). [`sample`] measures a source that nobody watches.
+//! [`segment`] (segments for HLS), [`radio`] (audio without a container). [`sample`] measures a source that nobody watches.
 //! The HTTP crate uses only the items that are re-exported here.
 
 pub mod chunk;
@@ -23,6 +23,7 @@ pub mod meter;
 pub mod node;
 mod permit;
 pub mod pump;
+pub mod radio;
 pub mod rendition;
 pub mod ring;
 pub mod rtp;

@@ -97,6 +97,11 @@ impl StreamQuery {
         }
     }
 
+    /// Returns whether the query leaves the container of HLS open.
+    pub(super) fn leaves_container_open(&self) -> bool {
+        matches!(self.hls_format(""), StreamFormat::Hls(_)) && self.container.is_none()
+    }
+
     /// Returns the part of the past that the query asks for.
     pub(super) fn past(&self) -> Option<WantedPart<'_>> {
         let start = self.utc.as_deref().map(str::trim).filter(|it| !it.is_empty())?;

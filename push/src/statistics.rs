@@ -105,6 +105,7 @@ impl StatisticsReader {
             let more = json!({
                 "is_preview": is_preview,
                 "stream_id": status.playing,
+                "title": status.title,
                 "m3u_profile_id": status.profile,
                 "discovered_max_streams": status.discovered_max_streams,
                 "total_bytes": status.bytes_in,

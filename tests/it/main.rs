@@ -96,6 +96,7 @@ mod plugin_requests;
 mod plugins;
 mod programs;
 mod proxies;
+mod radio;
 mod recording_rules;
 mod recordings;
 mod recordings_after;

@@ -8,7 +8,7 @@ use domain::plan::{Candidate, PlanContext};
 use domain::proxy::{ProxyAddress, ProxyScheme};
 use domain::source_url::SourceUrl;
 use media::dial::{Proxy, ProxyProtocol};
-use media::source::{KnownSource, OpenRequest, PlaylistAddress, PlaylistReader};
+use media::source::{AudioConverter, KnownSource, OpenRequest, PlaylistAddress, PlaylistReader};
 
 use crate::egress::Egress;
 
@@ -34,6 +34,7 @@ pub(crate) fn open_request(
         command: command.or(of_playlist),
         policy: Some(Arc::new(Egress::new(candidate.reach, conditions.own_listeners.clone()))),
         playlist_reader,
+        audio_converter: conditions.has_ffmpeg.then(audio_converter),
         proxy: candidate.proxy.as_ref().map(|it| Arc::new(media_proxy(it))),
         prefers_program: false,
         other_addresses: None,
@@ -69,6 +70,11 @@ fn playlist_reader(candidate: &Candidate) -> PlaylistReader {
         };
         words(&ffmpeg::playlist_command_through(&input, proxy.as_ref()))
     })
+}
+
+/// Returns the converter of stations whose sound a transport stream cannot carry.
+fn audio_converter() -> AudioConverter {
+    Arc::new(|container| words(&ffmpeg::audio_command(container.ffmpeg_name())))
 }
 
 /// Returns the program and its arguments as one list.

@@ -50,6 +50,9 @@ pub struct ChannelStatus {
     pub playing: Option<StreamId>,
     /// The stream that plays, as events name it.
     pub stream: Option<StreamRef>,
+    /// The title that the stream sent last, if it is a radio station that sends titles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     /// Account profile of the stream that plays.
     pub profile: Option<ProfileId>,
     /// The discovered limit of this account profile.
@@ -261,6 +264,7 @@ mod tests {
                 profile_used: Delivery::Proxy,
                 account_name: "provider".to_owned(),
             }),
+            title: is_origin.then(|| "Artist - Song".to_owned()),
             profile: Some(ProfileId(2)),
             discovered_max_streams: None,
             started_at: 0,
@@ -306,6 +310,7 @@ mod tests {
             let role = own.node.clone();
             own.add(other);
             assert_eq!((own.bytes_in, own.n_waiting, own.node.clone()), (1_000, 2, role));
+            assert_eq!(own.title.as_deref(), Some("Artist - Song"));
             assert_eq!(own.nodes, ["attic".into(), "cellar".into()]);
             let mut clients: Vec<_> = own.clients.iter().map(|it| (it.id, it.node.as_deref())).collect();
             clients.sort_unstable();

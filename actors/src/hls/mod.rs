@@ -21,9 +21,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::clients::plays_sound;
+use domain::clients::{plays_radio_in_ts, plays_sound};
 use domain::ids::OutputProfileId;
-use domain::output_format::StreamFormat;
+use domain::output_format::{self, StreamFormat};
 use domain::output_profile::Rendition;
 use domain::settings::PROGRAM_START_TIMEOUT;
 use domain::source_url::SourceUrl;
@@ -52,6 +52,8 @@ const LIFETIME_TARGET_DURATIONS: u32 = 3;
 /// The same without a user. The next channel of the player may not be recognised as its own, and waits for the connection.
 const LIFETIME_TARGET_DURATIONS_ANONYMOUS: u32 = 2;
 
+const TS: output_format::SegmentContainer = output_format::SegmentContainer::Ts;
+
 /// A request for the playlist of a channel.
 #[derive(Clone, Debug)]
 pub struct HlsRequest {
@@ -69,6 +71,8 @@ pub struct HlsRequest {
     pub other_sound: Option<Arc<Rendition>>,
     /// The form of the stream: one of the formats of HLS.
     pub format: StreamFormat,
+    /// Whether the player may get segments in another container: it has not asked for this one.
+    pub may_change_container: bool,
     /// Maximum wait for the first segment.
     pub start_timeout: Duration,
     /// Maximum number of sessions from one address; 0 is unlimited.
@@ -193,6 +197,15 @@ impl HlsSessions {
         let mut connection = Arc::new(Connection::new(0, request.peer));
         let mut viewing = self.watch(request, &connection, request.rendition.clone()).await?;
         first_segment(&viewing, &connection, request.start_timeout).await?;
+        let mut request = request;
+        let in_ts = HlsRequest { format: StreamFormat::Hls(TS), ..request.clone() };
+        if gets_radio_in_ts(request, &viewing) {
+            // Joined before the other one leaves, so that the channel and the seat stay. Its connection must live on.
+            let other = Arc::new(Connection::new(0, request.peer));
+            let changed = self.watch(&in_ts, &other, request.rendition.clone()).await?;
+            first_segment(&changed, &other, request.start_timeout).await?;
+            (viewing, connection, request) = (changed, other, &in_ts);
+        }
         if let Some(sound) = &request.other_sound
             && lacks_sound(
                 viewing.window().container(),
@@ -261,6 +274,24 @@ async fn first_segment(
         Ok(Err(WindowError::Ended(end))) => Err(HlsRefusal::NoMedia(end)),
         Ok(Err(_)) | Err(_) => Err(HlsRefusal::TooLate),
     }
+}
+
+/// Returns whether a player gets a channel without a picture in transport streams although it plays fMP4.
+fn gets_radio_in_ts(request: &HlsRequest, viewing: &SegmentViewing) -> bool {
+    let window = viewing.window();
+    request.may_change_container
+        && window.container() == SegmentContainer::Fmp4
+        && is_radio(&window.description())
+        && plays_radio_in_ts(&request.viewer.agent)
+}
+
+/// Returns whether a channel has sound and nothing else.
+fn is_radio(description: &SegmentDescription) -> bool {
+    let mut names = description.tracks.iter().map(|it| it.name);
+    let has_picture = description.tracks.iter().any(|it| it.is_video);
+    let has_sound = names.any(is_sound) || description.left_out.iter().any(|it| is_sound(it.name));
+    // A picture that fMP4 cannot carry is left out.
+    has_sound && !has_picture && description.left_out.iter().all(|it| is_sound(it.name))
 }
 
 /// Returns whether the program with this user agent would hear nothing: it plays none of the sounds in fMP4, or fMP4 cannot

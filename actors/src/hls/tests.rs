@@ -1,7 +1,7 @@
 //! Tests of sessions of HLS, with players that never send a request.
 
 use domain::ids::UserId;
-use domain::output_format;
+use media::segment::{LeftOutTrack, SegmentTrack};
 use tokio::time::{Instant, sleep};
 
 use super::*;
@@ -24,7 +24,8 @@ fn request(target: Target, agent: &str) -> HlsRequest {
         seat: Some(SeatRequest { user: UserId(1), limit: 1 }),
         rendition: None,
         other_sound: None,
-        format: StreamFormat::Hls(output_format::SegmentContainer::Ts),
+        format: StreamFormat::Hls(TS),
+        may_change_container: true,
         start_timeout: 20 * SECOND,
         per_address_max: 2,
     }
@@ -54,6 +55,24 @@ async fn a_silent_player_leaves_after_three_target_durations_and_its_segmenter_a
     assert_eq!((scenario.system.counts().clients, scenario.system.counts().seats), (1, 0));
     sleep(settings().channel_shutdown_delay + SECOND).await;
     assert_eq!(scenario.status(channel(1)).await.unwrap().segmenters, []);
+}
+
+#[test]
+fn a_channel_with_sound_and_nothing_else_is_radio() {
+    let track = |name, is_video| SegmentTrack { pid: 0x100, name, codec: None, is_video };
+    let left_out = |name| LeftOutTrack { pid: 0x101, name, reason: "fMP4 has no form for it" };
+    let check = |tracks: &[SegmentTrack], left_out: &[LeftOutTrack], expected: bool| {
+        let tracks = tracks.to_vec();
+        let description =
+            SegmentDescription { tracks, left_out: left_out.to_vec(), ..SegmentDescription::default() };
+        assert_eq!(is_radio(&description), expected, "{description:?}");
+    };
+    check(&[track("MPEG audio", false)], &[], true);
+    check(&[track("AAC", false), track("AC-3", false)], &[], true);
+    check(&[], &[left_out("DTS")], true);
+    check(&[track("AAC", false), track("H.264", true)], &[], false);
+    check(&[track("AAC", false)], &[left_out("MPEG-2 video")], false);
+    check(&[], &[], false);
 }
 
 #[tokio::test(start_paused = true)]

@@ -90,6 +90,9 @@ impl Pump {
     fn forward_packets(&mut self, bytes: Bytes, now: Instant) -> Forwarded {
         let Some(Following { reader, .. }) = &mut self.following else { return Forwarded::default() };
         self.writer.count_input(reader.source.take_counts());
+        if let Some(title) = reader.source.take_title() {
+            self.shared.set_title(title);
+        }
         reader.push(bytes);
         let at = now - self.began;
         let guide_data = self.guide_data.as_deref();

@@ -91,6 +91,11 @@ impl PumpHandle {
     pub fn picture(&self) -> Option<PictureSize> {
         *self.shared.picture.lock()
     }
+
+    /// Returns the title that the current source sent last, if it is a radio station that sends titles.
+    pub fn title(&self) -> Option<Arc<str>> {
+        self.shared.title.lock().clone().filter(|it| !it.is_empty())
+    }
 }
 
 struct Alive(Arc<PumpShared>);
@@ -129,6 +134,7 @@ pub(super) struct PumpShared {
     clock: Mutex<Option<ClockMonitor>>,
     tables: Mutex<Option<Arc<Tables>>>,
     picture: Mutex<Option<PictureSize>>,
+    title: Mutex<Option<Arc<str>>>,
     adopted: Mutex<Option<AdoptedChunk>>,
 }
 
@@ -217,6 +223,7 @@ impl CommandReceiver {
     pub(super) fn stop_clock(&self) -> Option<ClockMonitor> {
         *self.0.tables.lock() = None;
         *self.0.picture.lock() = None;
+        *self.0.title.lock() = None;
         self.0.clock.lock().take()
     }
 
@@ -241,6 +248,10 @@ impl CommandReceiver {
         if let Some(clock) = self.0.clock.lock().as_mut() {
             clock.pause(until);
         }
+    }
+
+    pub(super) fn set_title(&self, title: Arc<str>) {
+        *self.0.title.lock() = Some(title);
     }
 
     pub(super) fn set_picture(&self, size: PictureSize) {

@@ -190,7 +190,7 @@ impl SourceReader {
             Supply::Recording => true,
             // A playlist with an end, which may be shorter than the lead.
             Supply::Segments => self.source.is_complete(),
-            Supply::Program | Supply::Live => false,
+            Supply::Program | Supply::Radio | Supply::Live => false,
         }
     }
 
@@ -260,8 +260,8 @@ impl SourceReader {
             self.silence.pause(until);
             self.unsynced_since = self.unsynced_since.map(|_| until);
         }
-        if has_payload && self.source.supply() == Supply::Segments {
-            // Silence begins when everything has played that was received: until then the next segment is not late.
+        if has_payload && matches!(self.source.supply(), Supply::Segments | Supply::Radio) {
+            // Silence begins when everything has played that was received: until then the next piece is not late.
             self.silence.pause(self.pacer.due().max(now));
         }
         (has_resumed, paused_until)

@@ -167,7 +167,7 @@ impl Pump {
         let PumpSettings { lead_max, program_lead_max, .. } = self.settings;
         let due = self.recorded_until.take().unwrap_or(now);
         match supply {
-            Supply::Program => Pacer::new(program_lead_max, now),
+            Supply::Program | Supply::Radio => Pacer::new(program_lead_max, now),
             Supply::Segments => Pacer::new(program_lead_max, due),
             Supply::Recording => Pacer::new(lead_max, due).with_bytes_max(self.writer.bytes_max() / 2),
             Supply::Live => Pacer::live(lead_max, now),

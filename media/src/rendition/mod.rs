@@ -55,6 +55,16 @@ pub async fn copy(mut tail: Tail, mut filter: StreamFilter, mut writer: Writer) 
 #[derive(Debug)]
 pub struct ProgramInput(pipe::Sender);
 
+impl ProgramInput {
+    /// Writes some of these bytes as soon as the program takes any, and returns how many. Cancel-safe.
+    ///
+    /// # Errors
+    /// The program no longer reads.
+    pub(crate) async fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).await
+    }
+}
+
 /// Creates the standard input of a program: the end to write to, and the end that the program gets.
 ///
 /// # Errors

@@ -8,6 +8,8 @@ use crate::ts::table_reader::TableHints;
 pub struct KnownSource {
     /// The format of the playlist of segments that the address led to, and that a program reads.
     pub playlist: Option<PlaylistFormat>,
+    /// Whether titles were sent when they were asked for; `None` if they were not asked for.
+    pub sends_titles: Option<bool>,
     /// PIDs whose tables had a wrong checksum each time.
     pub wrong_checksums: Vec<u16>,
 }

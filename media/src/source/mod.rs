@@ -4,6 +4,7 @@
 //! closer. The permit is returned when the provider can no longer see the socket, or when no process of the
 //! program is left.
 
+mod body;
 mod cookies;
 mod file;
 mod hls;
@@ -14,6 +15,7 @@ mod open;
 pub(crate) mod payload;
 mod probe;
 mod process;
+mod radio;
 mod refusal;
 mod remote_file;
 mod request;
@@ -22,20 +24,24 @@ mod target;
 #[cfg(test)]
 mod tests;
 mod udp;
+mod unpack;
 mod upstream;
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::time::Instant;
 
+use self::body::FilteredBody;
 use self::file::FileSource;
 use self::hls::HlsSource;
 use self::http::HttpUpstream;
 use self::node::NodeSource;
 use self::process::ProcessSource;
+use self::radio::{ConvertedSource, RadioSource};
 use self::udp::UdpSource;
 use crate::error::{Cause, UpstreamError};
 use crate::meter::InputCounts;
@@ -53,7 +59,8 @@ pub use self::process::{
 pub use self::remote_file::{FILE_PIECE_BYTES_MAX, FilePart, RemoteFile};
 pub(crate) use self::request::base64;
 pub use self::request::{
-    AddressPolicy, OpenRequest, OtherAddresses, PlaylistAddress, PlaylistFormat, PlaylistReader,
+    AddressPolicy, AudioContainer, AudioConverter, OpenRequest, OtherAddresses, PlaylistAddress,
+    PlaylistFormat, PlaylistReader,
 };
 pub use self::settings::{SourceSettings, UdpSettings};
 pub use self::upstream::Upstream;
@@ -106,12 +113,17 @@ pub(crate) enum Supply {
     Recording,
     /// A server keeps the segments of a playlist for a while. They arrive in bursts, long before they are due.
     Segments,
+    /// A radio station keeps some seconds, of which it sends a part at once.
+    Radio,
     /// Unknown. A live provider does not wait, and what is not read in time may be lost.
     Live,
 }
 
 enum SourceKind {
     Http(HttpUpstream),
+    Filtered(Box<FilteredBody>),
+    Radio(Box<RadioSource>),
+    Converted(Box<ConvertedSource>),
     Hls(Box<HlsSource>),
     File(Box<FileSource>),
     Process(Box<ProcessSource>),
@@ -146,20 +158,21 @@ impl Source {
         if let Some(bytes) = self.read_ahead.pop_front() {
             return Ok(bytes);
         }
-        match &mut self.kind {
-            SourceKind::Http(http) => match http.read().await? {
-                Some(bytes) => Ok(bytes),
-                None => {
-                    self.is_whole = true;
-                    Err(Cause::Ended.into())
-                }
-            },
-            SourceKind::Hls(hls) => hls.read().await,
-            SourceKind::File(file) => file.read().await,
-            SourceKind::Process(program) => program.read().await,
-            SourceKind::Udp(udp) => udp.read().await,
-            SourceKind::Node(node) => node.read().await,
-        }
+        let read = match &mut self.kind {
+            SourceKind::Http(http) => http.read().await?,
+            SourceKind::Filtered(body) => body.read().await?,
+            SourceKind::Radio(radio) => radio.read().await?,
+            SourceKind::Converted(converted) => return converted.read().await,
+            SourceKind::Hls(hls) => return hls.read().await,
+            SourceKind::File(file) => return file.read().await,
+            SourceKind::Process(program) => return program.read().await,
+            SourceKind::Udp(udp) => return udp.read().await,
+            SourceKind::Node(node) => return node.read().await,
+        };
+        read.ok_or_else(|| {
+            self.is_whole = true;
+            Cause::Ended.into()
+        })
     }
 
     /// Waits for the first chunk that is not filler from the ring of another process; other sources have content when they
@@ -179,9 +192,16 @@ impl Source {
         match &mut self.kind {
             SourceKind::Udp(udp) => InputCounts { lost_datagrams: udp.take_lost(), ..InputCounts::default() },
             SourceKind::Hls(hls) => hls.take_counts(),
-            SourceKind::Http(_) | SourceKind::File(_) | SourceKind::Process(_) | SourceKind::Node(_) => {
-                InputCounts::default()
-            }
+            _ => InputCounts::default(),
+        }
+    }
+
+    /// Returns the title that the station sent last, once; an empty one ends the title before.
+    pub(crate) fn take_title(&mut self) -> Option<Arc<str>> {
+        match &mut self.kind {
+            SourceKind::Radio(radio) => radio.take_title(),
+            SourceKind::Converted(converted) => converted.take_title(),
+            _ => None,
         }
     }
 
@@ -205,6 +225,7 @@ impl Source {
     pub(crate) fn usual_silence(&self) -> Duration {
         match &self.kind {
             SourceKind::Hls(hls) => hls.usual_silence(),
+            SourceKind::Radio(radio) => radio.usual_silence(),
             _ => Duration::ZERO,
         }
     }
@@ -213,6 +234,7 @@ impl Source {
     pub fn program_output(&self) -> Option<ProgramOutput> {
         match &self.kind {
             SourceKind::Process(program) => Some(ProgramOutput::from_program(program)),
+            SourceKind::Converted(converted) => Some(ProgramOutput::from_program(converted.program())),
             _ => None,
         }
     }
@@ -222,10 +244,9 @@ impl Source {
     pub fn is_complete(&self) -> bool {
         match &self.kind {
             SourceKind::Process(program) => program.has_succeeded(),
+            SourceKind::Converted(converted) => converted.has_ended(),
             SourceKind::Hls(hls) => hls.is_whole(),
-            SourceKind::Http(_) | SourceKind::File(_) | SourceKind::Udp(_) | SourceKind::Node(_) => {
-                self.is_whole
-            }
+            _ => self.is_whole,
         }
     }
 

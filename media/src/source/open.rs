@@ -6,10 +6,11 @@ use std::os::fd::OwnedFd;
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use tokio::time::{Instant, timeout_at};
 use tracing::debug;
 
+use super::body::{BodyFilter, FilteredBody};
 use super::cookies::CookieJar;
 use super::file::FileSource;
 use super::hls::{HlsSource, NamedTarget, PlaylistResponse};
@@ -17,8 +18,9 @@ use super::http::{HttpUpstream, is_headless};
 use super::node::{NodeRequest, NodeSource};
 use super::probe::{BodyPart, InnerHead, Probe, Probed};
 use super::process::ProcessSource;
+use super::radio::{ConvertedSource, RadioSource};
 use super::refusal::refusal_cause;
-use super::request::{self, OpenRequest, PlaylistAddress, PlaylistFormat};
+use super::request::{self, AudioContainer, OpenRequest, PlaylistAddress, PlaylistFormat};
 use super::settings::SourceSettings;
 use super::target::{HttpTarget, location, program_address};
 use super::udp::{self, UdpSource, UdpTarget};
@@ -27,6 +29,7 @@ use super::{KnownSource, ProgramOutput, Source, SourceInfo, SourceKind, Supply};
 use crate::dial::BoxedSocket;
 use crate::error::{Cause, UpstreamError};
 use crate::permit::Permit;
+use crate::radio::{FrameReader, IcyHeaders};
 use crate::ts::table_reader::TableHints;
 
 /// Maximum number of bytes kept from before the first payload packet. A flood of other packets must not fill
@@ -187,22 +190,45 @@ async fn open_address(
             Err(error) => return Err(refusal.unwrap_or(error)),
         }
     };
-    let place = opened.target.address.to_string();
-    let n_redirects = opened.n_redirects;
-    match opened.body {
+    let OpenedHttp { target, n_redirects, supply, body, filter, sends_titles, .. } = opened;
+    let place = target.address.to_string();
+    match body {
         OpenedBody::Stream(read_ahead, hints) => {
             http.delivers();
             debug!(%place, n_redirects, "upstream opened");
-            let known = KnownSource::from_hints(&hints);
+            let known = KnownSource { sends_titles, ..KnownSource::from_hints(&hints) };
+            let info = SourceInfo { n_redirects, known, ..SourceInfo::new(place, started) };
+            let kind = match filter.is_empty() {
+                true => SourceKind::Http(http),
+                false => SourceKind::Filtered(Box::new(FilteredBody::new(http, filter))),
+            };
+            Ok(Source { info, hints, read_ahead, supply, kind, is_whole: false })
+        }
+        OpenedBody::Radio(frames) => {
+            http.delivers();
+            debug!(%place, n_redirects, ?sends_titles, "upstream is radio");
+            let known = KnownSource { sends_titles, ..KnownSource::default() };
             let info = SourceInfo { n_redirects, known, ..SourceInfo::new(place, started) };
             Ok(Source {
                 info,
-                hints,
-                read_ahead,
-                supply: opened.supply,
-                kind: SourceKind::Http(http),
+                hints: TableHints::default(),
+                read_ahead: VecDeque::new(),
+                supply: if supply == Supply::Live { Supply::Radio } else { supply },
+                kind: SourceKind::Radio(Box::new(RadioSource::new(FilteredBody::new(http, filter), *frames))),
                 is_whole: false,
             })
+        }
+        OpenedBody::Audio(container, early) => {
+            let what = container.description();
+            debug!(%place, n_redirects, what, "a program converts the station");
+            let converter = request.audio_converter.as_ref();
+            let command = converter.ok_or_else(|| Cause::NeedsProgram(what.to_owned()))?(container);
+            let body = FilteredBody::new(http, filter);
+            let opening = open_converted(&command, body, early, &upstream, output, started);
+            let mut source = opening.await?;
+            let known = KnownSource { sends_titles, ..KnownSource::default() };
+            source.info = SourceInfo { n_redirects, known, ..SourceInfo::new(place, started) };
+            Ok(source)
         }
         OpenedBody::Playlist(found) => {
             let FoundPlaylist { address: found, response } = *found;
@@ -359,6 +385,42 @@ async fn open_program(
     })
 }
 
+/// Converts the body of a station with a program and waits for its first payload packet, for at most the start time of
+/// programs since `started`.
+async fn open_converted(
+    command: &[String],
+    body: FilteredBody,
+    early: VecDeque<Bytes>,
+    upstream: &Upstream,
+    output: &mut ProgramOutput,
+    started: Instant,
+) -> Result<Source, UpstreamError> {
+    let mut converted = Box::new(ConvertedSource::start(command, body, early, upstream).await?);
+    let mut probe = Probe::new(None, TableHints::default());
+    let first_payload = async {
+        let mut read_ahead = ReadAhead::default();
+        loop {
+            let bytes = converted.read().await?;
+            if read_ahead.first_payload(&mut probe, bytes)? {
+                return Ok::<_, UpstreamError>(read_ahead.pieces);
+            }
+        }
+    };
+    let opened = timeout_at(started + upstream.settings.program_start_timeout, first_payload).await;
+    let read_ahead = opened
+        .unwrap_or_else(|_| Err(probe.cause_of_timeout().into()))
+        .inspect_err(|_| *output = ProgramOutput::from_program(converted.program()))?;
+    converted.delivers();
+    Ok(Source {
+        info: SourceInfo::new("", started),
+        hints: probe.hints(),
+        read_ahead,
+        supply: Supply::Program,
+        kind: SourceKind::Converted(converted),
+        is_whole: false,
+    })
+}
+
 /// Reads an HLS source ahead until its first payload packet. Returns what is known of its tables then.
 async fn first_payload_of(
     hls: &mut HlsSource,
@@ -371,7 +433,7 @@ async fn first_payload_of(
             match probe.push(&hls.read_ahead(READ_AHEAD_BYTES_MAX).await?)? {
                 Probed::More => {}
                 Probed::Payload => return Ok::<_, UpstreamError>(probe.hints()),
-                Probed::Playlist(format) => return Err(Cause::NotTs(format.description().to_owned()).into()),
+                other => return Err(Cause::NotTs(other.description().to_owned()).into()),
             }
         }
     };
@@ -405,6 +467,18 @@ impl OpeningTime {
         Self { usual: started + settings.first_packet_timeout, longest: started + longest }
     }
 
+    /// Returns half of the time that is left, so that another request has the other half.
+    fn half(&self) -> Self {
+        let now = Instant::now();
+        let until = now + self.longest.saturating_duration_since(now) / 2;
+        Self { usual: until, longest: until }
+    }
+
+    /// Returns all of the time that is left.
+    fn rest(&self) -> Self {
+        Self { usual: self.longest, longest: self.longest }
+    }
+
     /// Returns the end of the time for a body of which this is known.
     fn until(&self, probe: &Probe) -> Instant {
         if probe.lacks_tables() { self.longest } else { self.usual }
@@ -426,7 +500,7 @@ impl ReadAhead {
         match probed {
             Probed::More => Ok(false),
             Probed::Payload => Ok(true),
-            Probed::Playlist(format) => Err(Cause::NotTs(format.description().to_owned()).into()),
+            other => Err(Cause::NotTs(other.description().to_owned()).into()),
         }
     }
 
@@ -445,11 +519,20 @@ struct OpenedHttp {
     n_redirects: usize,
     supply: Supply,
     body: OpenedBody,
+    /// The filter of the bytes after those in `body`.
+    filter: BodyFilter,
+    icy: IcyHeaders,
+    /// Whether titles were sent when they were asked for; `None` if they were not asked for.
+    sends_titles: Option<bool>,
 }
 
 enum OpenedBody {
     /// A transport stream: its bytes up to and including the first payload packet, and what is known of its tables.
     Stream(VecDeque<Bytes>, TableHints),
+    /// Audio frames, with the reader that has the first bytes.
+    Radio(Box<FrameReader>),
+    /// Sound that a program converts, with everything that was read of it.
+    Audio(AudioContainer, VecDeque<Bytes>),
     Playlist(Box<FoundPlaylist>),
 }
 
@@ -460,8 +543,9 @@ struct FoundPlaylist {
     response: PlaylistResponse,
 }
 
-/// Opens an address over HTTP. `is_elsewhere` records whether another host was asked after a redirect, also if the opening
-/// fails or is dropped.
+/// Opens an address over HTTP, and asks for titles if it is a station that may have some: with another request, because a
+/// request that asks for them may get another answer. `is_elsewhere` records whether another host was asked after a
+/// redirect, also if the opening fails or is dropped.
 async fn open_http(
     request: &OpenRequest,
     http: &mut HttpUpstream,
@@ -469,6 +553,55 @@ async fn open_http(
     time: &OpeningTime,
     is_elsewhere: &mut bool,
 ) -> Result<OpenedHttp, UpstreamError> {
+    let known = request.known.sends_titles;
+    let asks_titles = known == Some(true);
+    let opened = open_response(request, asks_titles, http, upstream, time, is_elsewhere).await;
+    match &opened {
+        Ok(opened) if known.is_none() && opened.may_have_titles() => {
+            // The provider must never see two connections.
+            http.hang_up().await;
+            let time = time.half();
+            let asked = open_response(request, true, http, upstream, &time, is_elsewhere).await;
+            if asked.as_ref().is_ok_and(OpenedHttp::is_radio) {
+                return asked;
+            }
+        }
+        Err(error) if asks_titles && is_other_answer(error) => {}
+        Ok(opened) if asks_titles && !opened.is_radio() => {}
+        _ => return opened,
+    }
+    debug!("the station does not answer a request for titles");
+    http.hang_up().await;
+    let opened = open_response(request, false, http, upstream, &time.rest(), is_elsewhere).await?;
+    Ok(OpenedHttp { sends_titles: Some(false), ..opened })
+}
+
+/// Returns whether an answer fails that another request may not get.
+fn is_other_answer(error: &UpstreamError) -> bool {
+    matches!(error.cause(), Cause::Status(_) | Cause::NotTs(_) | Cause::Protocol(_) | Cause::Empty)
+}
+
+impl OpenedHttp {
+    fn is_radio(&self) -> bool {
+        matches!(self.body, OpenedBody::Radio(_))
+    }
+
+    /// Returns whether this is a station that may send titles if they are asked for.
+    fn may_have_titles(&self) -> bool {
+        self.is_radio() && self.icy.is_icy && self.icy.interval.is_none()
+    }
+}
+
+/// Requests an address and follows redirects, until a body is recognised.
+async fn open_response(
+    request: &OpenRequest,
+    asks_titles: bool,
+    http: &mut HttpUpstream,
+    upstream: &Upstream,
+    time: &OpeningTime,
+    is_elsewhere: &mut bool,
+) -> Result<OpenedHttp, UpstreamError> {
+    *is_elsewhere = false;
     let first = HttpTarget::parse(&request.url)?;
     let mut target = first.clone();
     let mut cookies = CookieJar::default();
@@ -478,7 +611,10 @@ async fn open_http(
     loop {
         // Built before dialling, so that an invalid request opens no connection.
         let is_trusted = first.may_share_secrets_with(&target);
-        let outgoing = request::request(request, &target, is_trusted, &cookies.pairs(&target))?;
+        let mut outgoing = request::request(request, &target, is_trusted, &cookies.pairs(&target))?;
+        if asks_titles {
+            outgoing.headers_mut().insert("icy-metadata", HeaderValue::from_static("1"));
+        }
         let check = |to| request.policy.as_ref().map_or(Ok(()), |it| it.check(to, redirected_by));
         let is_redirected = visited.len() > 1;
         let dial = &*upstream.dial;
@@ -518,8 +654,12 @@ async fn open_http(
             _ => {}
         }
         let content_type = response.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
-        let probe = Probe::new(content_type, request.table_hints());
-        let body = match first_bytes(http, probe, is_headless(&response), time).await? {
+        let head = (!is_headless(&response)).then(|| IcyHeaders::from_headers(response.headers()));
+        let described = AnswerDescription { content_type, hints: request.table_hints(), icy: head };
+        let (first_bytes, filter, icy) = first_bytes(http, described, time).await?;
+        let body = match first_bytes {
+            FirstBytes::Radio(frames) => OpenedBody::Radio(frames),
+            FirstBytes::Audio(container, early) => OpenedBody::Audio(container, early),
             FirstBytes::Payload(read_ahead, hints) => OpenedBody::Stream(read_ahead, hints),
             FirstBytes::Playlist(format, early) => {
                 let (url, described) = (target.expose(), cookies.described(&target));
@@ -531,7 +671,9 @@ async fn open_http(
             }
         };
         let supply = supply_of(response.headers());
-        return Ok(OpenedHttp { target, n_redirects: visited.len() - 1, supply, body });
+        let sends_titles = asks_titles.then_some(icy.interval.is_some());
+        let n_redirects = visited.len() - 1;
+        return Ok(OpenedHttp { target, n_redirects, supply, body, filter, icy, sends_titles });
     }
 }
 
@@ -541,6 +683,18 @@ enum FirstBytes {
     Payload(VecDeque<Bytes>, TableHints),
     /// A playlist, with everything that was read of it.
     Playlist(PlaylistFormat, VecDeque<Bytes>),
+    /// Audio frames, with the reader that has the first bytes.
+    Radio(Box<FrameReader>),
+    /// Sound that a program converts, with everything that was read of it.
+    Audio(AudioContainer, VecDeque<Bytes>),
+}
+
+/// A response before its body.
+struct AnswerDescription<'a> {
+    content_type: Option<&'a str>,
+    hints: TableHints,
+    /// The statements of the head about titles; `None` if the head is inside of the body, or absent.
+    icy: Option<IcyHeaders>,
 }
 
 /// Returns whether a response is a recording. A live stream has no length; some servers declare an absurd one.
@@ -552,33 +706,66 @@ fn supply_of(headers: &HeaderMap) -> Supply {
     }
 }
 
-/// Reads until a payload packet has arrived, or until the body is recognised as a playlist.
+/// Reads until a payload packet has arrived, or until the body is recognised as a playlist or as radio. Also returns what
+/// the following bytes pass through, and what the head says about titles.
 async fn first_bytes(
     http: &mut HttpUpstream,
-    mut probe: Probe,
-    is_headless: bool,
+    described: AnswerDescription<'_>,
     time: &OpeningTime,
-) -> Result<FirstBytes, UpstreamError> {
-    let mut inner = InnerHead::new(!is_headless);
+) -> Result<(FirstBytes, BodyFilter, IcyHeaders), UpstreamError> {
+    let AnswerDescription { content_type, hints, icy } = described;
+    let mut probe = Probe::from_answer(content_type, hints.clone());
+    let mut inner = InnerHead::new(icy);
+    let (mut filter, mut has_begun) = (BodyFilter::default(), false);
     let mut read_ahead = ReadAhead::default();
+    // The bytes of a compressed body, which the reader of a playlist unpacks itself.
+    let mut packed: Option<ReadAhead> = None;
     loop {
         let read = timeout_at(time.until(&probe), http.read()).await;
-        let Some(bytes) = read.unwrap_or_else(|_| Err(probe.cause_of_timeout().into()))? else { break };
-        let bytes = match inner.push(bytes) {
-            BodyPart::More => continue,
-            BodyPart::Status(status) => return Err(Cause::Status(status).into()),
-            BodyPart::Body(bytes) if bytes.is_empty() => continue,
-            BodyPart::Body(bytes) => bytes,
-        };
-        let probed = probe.push(&bytes)?;
-        read_ahead.push(bytes);
-        match probed {
-            Probed::More => {}
-            Probed::Payload => return Ok(FirstBytes::Payload(read_ahead.pieces, probe.hints())),
-            Probed::Playlist(format) => return Ok(FirstBytes::Playlist(format, read_ahead.pieces)),
+        let read = read.unwrap_or_else(|_| Err(probe.cause_of_timeout().into()))?;
+        let has_ended = read.is_none();
+        match read.map(|it| inner.push(it)) {
+            None => filter.end(),
+            Some(BodyPart::More) => continue,
+            Some(BodyPart::Status(status)) => return Err(Cause::Status(status).into()),
+            Some(BodyPart::Body(bytes)) => {
+                if let Some(interval) = inner.icy().interval.filter(|_| !has_begun) {
+                    filter.cut_titles(interval);
+                }
+                has_begun = true;
+                if let Some(packed) = &mut packed {
+                    packed.push(bytes.clone());
+                }
+                filter.push(bytes);
+            }
+        }
+        while let Some(bytes) = filter.next_piece()? {
+            if bytes.is_empty() {
+                continue;
+            }
+            let probed = probe.push(&bytes)?;
+            read_ahead.push(bytes);
+            let found = match probed {
+                Probed::More => continue,
+                Probed::Packed => {
+                    let taken = std::mem::take(&mut read_ahead);
+                    filter.unpack(taken.pieces.clone());
+                    packed = Some(taken);
+                    probe = Probe::from_unpacked(content_type, hints.clone());
+                    continue;
+                }
+                Probed::Payload => FirstBytes::Payload(read_ahead.pieces, probe.hints()),
+                Probed::Audio(container) => FirstBytes::Audio(container, read_ahead.pieces),
+                Probed::Radio => FirstBytes::Radio(Box::new(probe.into_frames())),
+                Probed::Playlist(format) => FirstBytes::Playlist(format, packed.unwrap_or(read_ahead).pieces),
+            };
+            return Ok((found, filter, inner.icy()));
+        }
+        if has_ended {
+            let found = FirstBytes::Playlist(probe.end()?, packed.unwrap_or(read_ahead).pieces);
+            return Ok((found, filter, inner.icy()));
         }
     }
-    Ok(FirstBytes::Playlist(probe.end()?, read_ahead.pieces))
 }
 
 /// Returns the path of a file address; `None` for other addresses.

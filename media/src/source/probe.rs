@@ -3,14 +3,17 @@
 use bytes::{Bytes, BytesMut};
 
 use crate::error::Cause;
+use crate::radio::{FrameReader, IcyHeaders};
 use crate::source::payload::BytePayloadDetector;
-use crate::source::request::PlaylistFormat;
+use crate::source::request::{AudioContainer, PlaylistFormat};
 use crate::ts::table_reader::TableHints;
 
 /// Maximum number of bytes without a packet boundary before the body is rejected.
 const UNSYNCED_BYTES_MAX: usize = 64 << 10;
 /// Minimum number of bytes that identify a body as text.
 const TEXT_BYTES_MIN: usize = 1 << 10;
+/// Minimum number of bytes that identify a body as radio. A transport stream is recognised before.
+const RADIO_BYTES_MIN: usize = 1 << 10;
 /// The first bytes of data that gzip has compressed.
 pub(super) const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// Number of leading bytes that are kept to identify the type of the body.
@@ -25,6 +28,25 @@ pub(super) enum Probed {
     Payload,
     /// The body is a playlist of segments.
     Playlist(PlaylistFormat),
+    /// The body is compressed with gzip.
+    Packed,
+    /// The body is sound in a container that a program converts.
+    Audio(AudioContainer),
+    /// The body consists of audio frames, which [`Probe::into_frames`] has.
+    Radio,
+}
+
+impl Probed {
+    /// Returns a name that completes "expected a transport stream, got …".
+    pub(super) fn description(self) -> &'static str {
+        match self {
+            Self::More | Self::Payload => "a transport stream",
+            Self::Playlist(format) => format.description(),
+            Self::Audio(container) => container.description(),
+            Self::Packed => "compressed data",
+            Self::Radio => "audio without a container",
+        }
+    }
 }
 
 /// Analyses the body of one response.
@@ -34,6 +56,10 @@ pub(super) struct Probe {
     head: BytesMut,
     n_bytes: usize,
     content_type: Option<String>,
+    /// Whether the body may be compressed.
+    may_be_packed: bool,
+    /// The reader of a body that may be radio.
+    frames: Option<FrameReader>,
 }
 
 impl Probe {
@@ -48,7 +74,20 @@ impl Probe {
             head: BytesMut::new(),
             n_bytes: 0,
             content_type,
+            may_be_packed: false,
+            frames: None,
         }
+    }
+
+    /// Creates a probe for the response that an address of a stream leads to, which may be radio and may be compressed.
+    pub(super) fn from_answer(content_type: Option<&str>, hints: TableHints) -> Self {
+        let frames = Some(FrameReader::default());
+        Self { may_be_packed: true, frames, ..Self::new(content_type, hints) }
+    }
+
+    /// Creates the same for the unpacked bytes of that response.
+    pub(super) fn from_unpacked(content_type: Option<&str>, hints: TableHints) -> Self {
+        Self { may_be_packed: false, ..Self::from_answer(content_type, hints) }
     }
 
     /// Reads the next piece. The bytes decide; the declared type counts only if they do not.
@@ -68,11 +107,37 @@ impl Probe {
         if let Some(format) = self.playlist() {
             return Ok(Probed::Playlist(format));
         }
-        let is_text = self.n_bytes >= TEXT_BYTES_MIN && (self.declares_text() || self.looks_like().is_some());
-        if is_text || self.n_bytes >= UNSYNCED_BYTES_MAX {
+        if self.may_be_packed && self.head.starts_with(&GZIP_MAGIC) {
+            return Ok(Probed::Packed);
+        }
+        if let Some(probed) = self.sound(bytes) {
+            return Ok(probed);
+        }
+        // Stations begin with a picture.
+        let n_bytes = self.n_bytes - self.frames.as_ref().map_or(0, |it| it.n_of_tags().min(self.n_bytes));
+        let is_text = n_bytes >= TEXT_BYTES_MIN && (self.declares_text() || self.looks_like().is_some());
+        if is_text || n_bytes >= UNSYNCED_BYTES_MAX {
             return self.without_sync().map(Probed::Playlist);
         }
         Ok(Probed::More)
+    }
+
+    /// Returns what a body is that consists of sound.
+    fn sound(&mut self, bytes: &[u8]) -> Option<Probed> {
+        if self.looks_like().is_some() || is_container(&self.head) {
+            self.frames = None;
+        }
+        let frames = self.frames.as_mut()?;
+        frames.push(bytes);
+        if let Some(container) = AudioContainer::from_start(frames.beginning()) {
+            return Some(Probed::Audio(container));
+        }
+        (self.n_bytes >= RADIO_BYTES_MIN && frames.is_in_step()).then_some(Probed::Radio)
+    }
+
+    /// Returns the reader of audio frames, which has all bytes of the body.
+    pub(super) fn into_frames(self) -> FrameReader {
+        self.frames.unwrap_or_default()
     }
 
     /// Returns the format of a playlist that ended before its first bytes showed it.
@@ -178,6 +243,12 @@ pub(super) fn playlist_format(head: &[u8]) -> Option<PlaylistFormat> {
     }
 }
 
+/// Returns whether a body starts like a file that may contain the header of an audio frame by accident.
+fn is_container(head: &[u8]) -> bool {
+    const STARTS: [&[u8]; 5] = [b"RIFF", b"\x1a\x45\xdf\xa3", b"PK\x03\x04", b"\x89PNG", b"\xff\xd8\xff"];
+    STARTS.iter().any(|it| head.starts_with(it)) || head.get(4..8) == Some(b"ftyp")
+}
+
 /// Removes a byte order mark and leading white space.
 fn without_bom(head: &[u8]) -> &[u8] {
     head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start()
@@ -188,6 +259,7 @@ pub(super) struct InnerHead {
     held: BytesMut,
     /// The head is complete or absent; all further bytes are body.
     is_through: bool,
+    icy: IcyHeaders,
 }
 
 /// The result of [`InnerHead::push`].
@@ -204,9 +276,14 @@ pub(super) enum BodyPart {
 const INNER_HEAD_BYTES_MAX: usize = 16 << 10;
 
 impl InnerHead {
-    /// Creates the state; `is_through` is true if hyper has already parsed a head.
-    pub(super) fn new(is_through: bool) -> Self {
-        Self { held: BytesMut::new(), is_through }
+    /// Creates the state. `icy` is present if hyper has already parsed a head.
+    pub(super) fn new(icy: Option<IcyHeaders>) -> Self {
+        Self { held: BytesMut::new(), is_through: icy.is_some(), icy: icy.unwrap_or_default() }
+    }
+
+    /// Returns what the head says about titles.
+    pub(super) fn icy(&self) -> IcyHeaders {
+        self.icy
     }
 
     /// Reads the next piece of the body as returned by hyper.
@@ -226,6 +303,7 @@ impl InnerHead {
         let Some((head_bytes, gap)) = end_of_head(&self.held) else { return BodyPart::More };
         let head = self.held.split_to(head_bytes + gap);
         self.is_through = true;
+        self.icy = IcyHeaders::from_head(&head);
         let status =
             std::str::from_utf8(&head).ok().and_then(|it| it.split_ascii_whitespace().nth(1)?.parse().ok());
         match status {
@@ -247,7 +325,7 @@ mod tests {
     use super::*;
 
     fn body(pieces: &[&str]) -> String {
-        let mut inner = InnerHead::new(false);
+        let mut inner = InnerHead::new(None);
         let mut out = String::new();
         for piece in pieces {
             match inner.push(Bytes::copy_from_slice(piece.as_bytes())) {

@@ -45,6 +45,8 @@ pub struct OpenRequest {
     pub playlist_reader: Option<PlaylistReader>,
     /// Whether that program reads HLS playlists that the gateway could read itself. For films.
     pub prefers_program: bool,
+    /// The program that converts a station whose sound a transport stream cannot carry. `None` if none is installed.
+    pub audio_converter: Option<AudioConverter>,
     /// Other addresses of the same stream, for when the server does not serve this one.
     pub other_addresses: Option<Arc<dyn OtherAddresses>>,
     /// The number of the programme to follow in a stream with several; `None` leaves the choice to the tables. A program
@@ -84,6 +86,43 @@ pub trait AddressPolicy: Send + Sync {
     /// # Errors
     /// The reason why it may not be connected to.
     fn check(&self, to: SocketAddr, named_by: Option<SocketAddr>) -> Result<(), String>;
+}
+
+/// Returns the command that converts sound from its standard input: a program's name or absolute path, then its arguments.
+pub type AudioConverter = Arc<dyn Fn(AudioContainer) -> Vec<String> + Send + Sync>;
+
+/// A container of sound that a program converts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AudioContainer {
+    /// Ogg, with Vorbis, Opus or FLAC.
+    Ogg,
+    /// FLAC by itself.
+    Flac,
+}
+
+impl AudioContainer {
+    /// Returns the container that begins with these bytes.
+    pub(crate) fn from_start(bytes: &[u8]) -> Option<Self> {
+        [(&b"OggS"[..], Self::Ogg), (b"fLaC", Self::Flac)]
+            .into_iter()
+            .find_map(|(start, it)| bytes.starts_with(start).then_some(it))
+    }
+
+    /// Returns the name of ffmpeg's input format.
+    pub fn ffmpeg_name(self) -> &'static str {
+        match self {
+            Self::Ogg => "ogg",
+            Self::Flac => "flac",
+        }
+    }
+
+    /// Returns a name that completes "expected a transport stream, got …".
+    pub(crate) fn description(self) -> &'static str {
+        match self {
+            Self::Ogg => "an Ogg stream",
+            Self::Flac => "a FLAC stream",
+        }
+    }
 }
 
 /// Returns the command that reads a playlist of segments: a program's name or absolute path, then its arguments.

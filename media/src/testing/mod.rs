@@ -6,6 +6,7 @@
 //! - [`TsSource`] generates a transport stream that contains its own name.
 //! - [`HlsChecker`] checks playlists and segments against the standards.
 //! - [`TsReader`] checks the stream of a viewer against the standard and the clock.
+//! - [`TestStation`] is a radio station that such a provider has.
 //! - [`TestPermit`] reports when it is returned.
 //!
 //! Paused time does not work with real sockets, so all connections are in-memory pairs.
@@ -19,6 +20,7 @@ mod processes;
 mod provider;
 mod reader;
 mod socket;
+mod station;
 mod ts;
 
 pub use self::file::TestFile;
@@ -31,4 +33,5 @@ pub use self::provider::{
     Behaviour, Break, MemoryDial, MemoryProvider, Play, Reachability, ResponseHead, SeenRequest,
 };
 pub use self::reader::TsReader;
+pub use self::station::{AnswerToTitles, StationSound, TestStation};
 pub use self::ts::{TsSource, TsStream, labels_in};

@@ -18,6 +18,7 @@ use crate::error::{Cause, UpstreamError};
 use crate::testing::file::TestFile;
 use crate::testing::page::TestPage;
 use crate::testing::socket::{MemorySocket, SocketState};
+use crate::testing::station::TestStation;
 use crate::testing::ts::{TsSource, TsStream};
 use crate::ts::packet::{NULL_PID, PACKET, PAT_PID, Packet, null_packet, packets_mut, set_pid};
 
@@ -105,6 +106,8 @@ pub enum Behaviour {
     File(TestFile),
     /// Sends a response, and waits for the next request over the same connection.
     Page(TestPage),
+    /// Plays like a radio station.
+    Station(TestStation),
     /// Responds with 200 and endless bytes that are not a transport stream.
     Garbage,
     /// Sends exactly these bytes, including the head, and closes.
@@ -415,6 +418,7 @@ impl MemoryProvider {
             Behaviour::Play(play) => return self.play(&request.path, play, out, state).await,
             Behaviour::File(file) => file.send(request, out).await?,
             Behaviour::Page(page) => drop(page.send(request, out).await?),
+            Behaviour::Station(station) => station.send(request, out).await?,
             Behaviour::Status(status) => {
                 answer(out, &format!("{status} Refused"), "text/plain", "no").await?
             }

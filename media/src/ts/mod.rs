@@ -4,6 +4,7 @@
 
 pub mod access_points;
 pub mod align;
+pub mod audio_frame;
 #[cfg(test)]
 pub(crate) mod build;
 pub mod clock;

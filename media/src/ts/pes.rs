@@ -47,7 +47,8 @@ fn read_stamp(at: &[u8]) -> u64 {
         | u64::from(u16::from_be_bytes([at[3], at[4]]) >> 1)
 }
 
-fn write_stamp(at: &mut [u8], stamp: u64) {
+/// Writes a time stamp behind the four bits of its prefix, modulo 2³³.
+pub(crate) fn write_stamp(at: &mut [u8], stamp: u64) {
     let stamp = stamp % STAMP_MODULUS;
     at[0] = at[0] & 0xF0 | (stamp >> 30 << 1) as u8 | 1;
     at[1..3].copy_from_slice(&(((stamp >> 15 & 0x7FFF) << 1) as u16 | 1).to_be_bytes());

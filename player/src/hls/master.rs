@@ -69,6 +69,14 @@ mod tests {
         };
         let text = write(&dts, SegmentContainer::Ts, "/a/index.m3u8");
         assert!(text.contains(",CODECS=\"avc1.64001f\",FRAME-RATE=29.970\n"), "{text}");
+        let radio = SegmentDescription {
+            tracks: vec![track("mp4a.40.34", false)],
+            peak_bandwidth: Some(180_000),
+            ..SegmentDescription::default()
+        };
+        let expected =
+            "#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-STREAM-INF:BANDWIDTH=180000,CODECS=\"mp4a.40.34\"\n/a\n";
+        assert_eq!(write(&radio, SegmentContainer::Ts, "/a"), expected);
         // A picture without a name would look like radio.
         let picture = SegmentTrack { is_video: true, ..unnamed };
         let other = SegmentDescription { tracks: vec![picture, track("mp4a.40.2", false)], ..dts };

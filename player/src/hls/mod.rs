@@ -158,6 +158,7 @@ pub(super) async fn play(call: Call, target: Target, query: &StreamQuery) -> Res
         },
         rendition,
         format,
+        may_change_container: query.leaves_container_open(),
         start_timeout: wait,
         per_address_max: context.config.limits.connections_per_address_max,
     };

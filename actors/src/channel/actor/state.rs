@@ -143,6 +143,7 @@ impl State {
             node: self.sharing.status(),
             playing: playing.map(|it| it.stream),
             stream: playing.map(stream_ref),
+            title: self.upstream.title(),
             profile: playing.map(|it| it.pool.profile),
             discovered_max_streams: playing.and_then(discovered),
             started_at: self.history.started_at(),

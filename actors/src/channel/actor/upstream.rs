@@ -216,6 +216,11 @@ impl ChannelUpstream {
         self.playout.state_name()
     }
 
+    /// Returns the title that the stream sent last.
+    pub(super) fn title(&self) -> Option<String> {
+        self.pump.title().map(|it| it.to_string())
+    }
+
     pub(super) fn is_idle(&self) -> bool {
         matches!(self.playout.state(), PlayoutState::Idle)
     }

@@ -4,6 +4,7 @@ mod beside;
 mod lacks;
 mod node;
 mod pacing;
+mod radio;
 mod segments;
 
 use std::sync::Arc;

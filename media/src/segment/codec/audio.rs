@@ -1,6 +1,7 @@
 //! Frames of audio codecs, and how fMP4 describes them.
 
 use crate::segment::boxes::{esds, make_box};
+use crate::ts::audio_frame::{FrameCodec, FrameHeader, adts_header, mpeg_header};
 use crate::ts::tables::{ElementaryStream, descriptors};
 
 /// The properties of an audio stream.
@@ -90,34 +91,24 @@ fn skip_to(bytes: &[u8], value: u8) -> FrameSearch {
 }
 
 fn adts(bytes: &[u8]) -> FrameSearch {
-    const RATES: [u32; 13] = [
-        96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350,
-    ];
-    let Some(head) = bytes.first_chunk::<7>() else { return FrameSearch::Short };
-    if head[0] != 0xFF || head[1] & 0xF6 != 0xF0 {
-        return skip_to(bytes, 0xFF);
-    }
-    let header = if head[1] & 1 == 1 { 7 } else { 9 };
-    let (object, index) = ((head[2] >> 6) + 1, head[2] >> 2 & 0x0F);
-    let channels = (head[2] & 1) << 2 | head[3] >> 6;
-    let length = usize::from(head[3] & 3) << 11 | usize::from(head[4]) << 3 | usize::from(head[5] >> 5);
-    let Some(rate) = RATES.get(usize::from(index)) else { return skip_to(bytes, 0xFF) };
-    if length <= header || channels == 0 {
-        return skip_to(bytes, 0xFF);
-    }
-    if bytes.len() < length {
+    let Some(head) = bytes.first_chunk() else { return FrameSearch::Short };
+    let Some((frame, header)) = adts_header(head) else { return skip_to(bytes, 0xFF) };
+    if bytes.len() < frame.length {
         return FrameSearch::Short;
     }
-    let specific = [object << 3 | index >> 1, (index & 1) << 7 | channels << 3];
+    let FrameHeader { length, n_samples, channels, format } = frame;
+    let FrameCodec::Adts { object, rate_index: index, channels: configuration } = format.codec else {
+        return skip_to(bytes, 0xFF);
+    };
+    let specific = [object << 3 | index >> 1, (index & 1) << 7 | configuration << 3];
     let config = AudioConfig {
         codec: format!("mp4a.40.{object}"),
         entry: *b"mp4a",
-        rate: *rate,
-        channels: if channels == 7 { 8 } else { u16::from(channels) },
+        rate: format.rate,
+        channels,
         config: esds(0x40, 0x15, &specific),
     };
-    let n_blocks = u32::from(head[6] & 3) + 1;
-    FrameSearch::Frame(Frame { length, header, n_samples: 1024 * n_blocks, config, is_continuation: false })
+    FrameSearch::Frame(Frame { length, header, n_samples, config, is_continuation: false })
 }
 
 fn ac3(bytes: &[u8]) -> FrameSearch {
@@ -196,52 +187,20 @@ fn eac3_frame(head: &[u8; 8]) -> Option<Ac3Frame> {
 }
 
 fn mpeg(bytes: &[u8]) -> FrameSearch {
-    // Kilobits per second of MPEG-1 layers 1 to 3, and of MPEG-2 layer 1 and layers 2 and 3.
-    const KILOBITS: [[usize; 14]; 5] = [
-        [32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448],
-        [32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384],
-        [32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320],
-        [32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256],
-        [8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160],
-    ];
-    const RATES: [u32; 3] = [44_100, 48_000, 32_000];
-    let Some(head) = bytes.first_chunk::<4>() else { return FrameSearch::Short };
-    let (version, layer) = (head[1] >> 3 & 3, 4 - (head[1] >> 1 & 3));
-    let (kilobits, rate) = (usize::from(head[2] >> 4), usize::from(head[2] >> 2 & 3));
-    let is_sync = head[0] == 0xFF && head[1] & 0xE0 == 0xE0 && version != 1 && layer != 4;
-    if !is_sync || !(1..=14).contains(&kilobits) || rate == 3 {
+    let Some(head) = bytes.first_chunk() else { return FrameSearch::Short };
+    let Some(FrameHeader { length, n_samples, channels, format }) = mpeg_header(head) else {
         return skip_to(bytes, 0xFF);
-    }
-    let row = match (version == 3, layer) {
-        (true, _) => usize::from(layer) - 1,
-        (false, 1) => 3,
-        (false, _) => 4,
-    };
-    let divisor = match version {
-        3 => 1,
-        2 => 2,
-        _ => 4,
-    };
-    let (bits, rate) = (KILOBITS[row][kilobits - 1] * 1000, RATES[rate] / divisor);
-    let padding = usize::from(head[2] >> 1 & 1);
-    let n_samples: u32 = match (layer, version) {
-        (1, _) => 384,
-        (3, 0..=2) => 576,
-        _ => 1152,
-    };
-    let length = match layer {
-        1 => (12 * bits / rate as usize + padding) * 4,
-        _ => n_samples as usize / 8 * bits / rate as usize + padding,
     };
     if bytes.len() < length {
         return FrameSearch::Short;
     }
-    let object_type = if version == 3 { 0x6B } else { 0x69 };
+    let FrameCodec::Mpeg { is_first_version, layer } = format.codec else { return skip_to(bytes, 0xFF) };
+    let object_type = if is_first_version { 0x6B } else { 0x69 };
     let config = AudioConfig {
         codec: format!("mp4a.40.{}", 31 + layer),
         entry: *b"mp4a",
-        rate,
-        channels: if head[3] >> 6 == 3 { 1 } else { 2 },
+        rate: format.rate,
+        channels,
         config: esds(object_type, 0x15, &[]),
     };
     FrameSearch::Frame(Frame { length, header: 0, n_samples, config, is_continuation: false })

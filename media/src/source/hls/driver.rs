@@ -375,10 +375,9 @@ impl Driver {
                     self.client.http.delivers();
                     self.probe = None;
                 }
-                Ok(Probed::Playlist(_)) => {
-                    return Err(SegmentFailure::Source(
-                        Cause::NotTs("a playlist instead of a segment".into()).into(),
-                    ));
+                Ok(other) => {
+                    let what = format!("{} instead of a segment", other.description());
+                    return Err(SegmentFailure::Source(Cause::NotTs(what).into()));
                 }
                 Err(cause) => return Err(SegmentFailure::Source(cause.into())),
             }

@@ -1,6 +1,7 @@
 //! Tests of opening, reading and closing with an in-memory provider and simulated time.
 
 mod addresses;
+mod radio;
 
 use std::future::{Future, poll_fn};
 use std::sync::Arc;

@@ -39,6 +39,9 @@ pub(crate) struct LiveChannelView {
     /// Name of the stream.
     #[field(example = "News HD")]
     stream_name: Option<String>,
+    /// Title that the stream sent last, if it is a radio station that sends titles; otherwise `null`.
+    #[field(example = "Artist - Song")]
+    title: Option<String>,
     /// URL of the stream, without parts that may be credentials.
     #[field(example = "http://provider.example/…")]
     url: Option<String>,
@@ -198,6 +201,7 @@ impl LiveChannelView {
             channel_name: status.name,
             state: status.state,
             stream_id: status.playing,
+            title: status.title,
             url: stream.as_ref().map(|it| it.url.to_string()),
             account_name: stream.as_ref().map(|it| it.account_name.clone()),
             stream_profile: stream.as_ref().map(|it| it.profile_used.name()),
@@ -234,6 +238,7 @@ impl LiveChannelView {
             state: "no_answer",
             stream_id: None,
             stream_name: None,
+            title: None,
             url: None,
             account_name: None,
             m3u_profile_id: None,
@@ -263,6 +268,7 @@ impl LiveChannelView {
         LiveChannelView {
             stream_id: None,
             stream_name: None,
+            title: None,
             url: None,
             account_name: None,
             m3u_profile_id: None,
@@ -356,6 +362,7 @@ mod tests {
                 profile_used: Delivery::Proxy,
                 account_name: "provider".to_owned(),
             }),
+            title: Some("Artist - Song".to_owned()),
             profile: Some(ProfileId(2)),
             discovered_max_streams: Some(1),
             started_at: 0,
@@ -410,6 +417,7 @@ mod tests {
             "state": "playing",
             "stream_id": 7,
             "stream_name": "News HD",
+            "title": "Artist - Song",
             "url": "http://provider.example/…",
             "account_name": "provider",
             "m3u_profile_id": 2,
@@ -465,7 +473,7 @@ mod tests {
         assert_eq!((&shown["state"], &shown["client_count"]), (&json!("playing"), &json!(1)));
         assert_eq!((&shown["clients"], &shown["bytes_in"]), (&json!([]), &json!(1_250_000)));
         let text = shown.to_string();
-        for hidden in ["provider", "News HD", "192.0.2.7", "anna"] {
+        for hidden in ["provider", "News HD", "Artist", "192.0.2.7", "anna"] {
             assert!(!text.contains(hidden), "{hidden}: {text}");
         }
     }

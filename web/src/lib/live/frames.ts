@@ -33,6 +33,8 @@ export interface LiveChannel {
 	client_count: number;
 	is_preview?: boolean;
 	stream_id?: number | null;
+	/** The title that a radio station sent last. */
+	title?: string | null;
 	m3u_profile_id?: number | null;
 	discovered_max_streams?: number | null;
 	total_bytes?: number;

@@ -76,6 +76,18 @@ test('a source without segments and datagrams has no figures of them', async () 
 	expect(screen.queryByText(/segment|datagram/)).toBeNull();
 });
 
+test('the title of a radio station is shown as text', async () => {
+	shows({}, { title: 'Artist - <b>Song</b>' });
+	await screen.findByText('Artist - <b>Song</b>');
+	expect(screen.getByText(/On air/)).toBeTruthy();
+});
+
+test('a channel without a title has no line for it', async () => {
+	shows({}, { title: null });
+	await screen.findByText('192.0.2.1');
+	expect(screen.queryByText(/On air/)).toBeNull();
+});
+
 test('streams of one name are offered with their accounts', async () => {
 	const streams = [1, 2, 3, 4, 5].map((id) => ({
 		id,

@@ -57,6 +57,7 @@ export const text = texts({
 		titles: 'Films and series',
 		titleColumn: 'Title',
 		past: 'Past of channels',
+		onAir: 'On air:',
 		from: (time: string) => `from ${time}`,
 		position: 'Position',
 		noSlot: 'no connection at the moment',
