@@ -13,6 +13,7 @@ use domain::ids::{AccountId, ProfileId, StreamId};
 use domain::limits::{self, HeldSlot, ObservedLimit, SlotDecision, SlotDemand};
 use domain::plan::{SharedPool, SlotPool};
 use domain::playout::Attempt;
+use domain::settings::{LEASE_WAIT, TOLD_WAIT};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -155,6 +156,7 @@ impl SlotTable {
     fn lock(&self, now: Instant) -> MutexGuard<'_, Inner> {
         let mut inner = self.inner.lock();
         inner.cooling.retain(|it| it.until > now);
+        inner.observed.values_mut().for_each(|it| it.limit.expire(now.into_std()));
         inner
     }
 
@@ -306,6 +308,17 @@ impl SlotTable {
             },
         );
         (*index, Lease::new(id, table, just_released))
+    }
+
+    /// Returns for how long a request may wait for a slot. A device that says that it is full is answered sooner: other programs
+    /// use it too, so waiting helps less.
+    pub(crate) fn longest_wait(&self, request: &Request) -> Duration {
+        let inner = self.lock(Instant::now());
+        let is_told = |it: &SlotCandidate| it.pool.max_streams == 0 && inner.observed(&it.pool).is_told();
+        match !request.order.is_empty() && request.order.iter().all(is_told) {
+            true => TOLD_WAIT,
+            false => LEASE_WAIT,
+        }
     }
 
     /// Returns the account that prevents a grant.
@@ -479,6 +492,27 @@ impl LeaseTable for SlotTable {
         n_others > 0 || is_cooling
     }
 
+    fn full_now(&self, id: u64, pool: &SlotPool) -> u32 {
+        let now = Instant::now();
+        let mut inner = self.lock(now);
+        let others = inner.leases.iter().filter(|it| *it.0 != id && it.1.pool.shares_limit_with(pool));
+        let n_others = others.count() as u32;
+        if pool.max_streams != 0 || pool.account == CUSTOM_ACCOUNT {
+            return n_others;
+        }
+        let is_other = |it: &(&u64, &Entry)| *it.0 != id && it.1.pool.profile == pool.profile;
+        let n_carried = inner.leases.iter().filter(is_other).filter(|it| it.1.has_delivered).count() as u32;
+        let told = inner.observe(pool, |it| it.told(n_carried, now.into_std()));
+        drop(inner);
+        if let Some(n) = told {
+            info!(
+                account = pool.account_name, profile.id = %pool.profile,
+                "the device says that all its tuners are in use while {n} of its streams play here; this is assumed for                  a minute"
+            );
+        }
+        n_others
+    }
+
     fn reserve(&self, reserved: ReservedSlots) {
         let mut inner = self.inner.lock();
         if inner.reserved != reserved {
@@ -507,7 +541,7 @@ impl LeaseTable for SlotTable {
 
     fn discovered_limit(&self, profile: ProfileId, changed_at: i64) -> Option<u32> {
         let inner = self.inner.lock();
-        inner.observed.get(&profile).filter(|it| it.changed_at == changed_at)?.limit.discovered()
+        inner.observed.get(&profile).filter(|it| it.changed_at == changed_at)?.limit.lasting()
     }
 
     fn snapshot(&self) -> SlotsSnapshot {
@@ -524,9 +558,8 @@ impl LeaseTable for SlotTable {
             pools: it.pools.clone(),
             age: now.duration_since(it.since),
         };
-        let discovered = |(profile, it): (&ProfileId, &Observed)| {
-            Some((*profile, (it.changed_at, it.limit.discovered()?)))
-        };
+        let discovered =
+            |(profile, it): (&ProfileId, &Observed)| Some((*profile, (it.changed_at, it.limit.lasting()?)));
         let in_use = || inner.leases.values().map(|it| (it.pool.profile, &it.target));
         SlotsSnapshot {
             reserved: inner.reserved.by_profile(in_use).collect(),
@@ -727,6 +760,7 @@ impl Inner {
                 since: Duration::ZERO,
                 max_streams: 0,
                 is_discovered: false,
+                is_told: false,
                 n_reserved: 0,
                 is_unknown: false,
             };
@@ -750,6 +784,7 @@ impl Inner {
             since: oldest.map_or(Duration::ZERO, |it| now.duration_since(it)),
             max_streams,
             is_discovered,
+            is_told: is_discovered && self.observed(pool).is_told(),
             n_reserved: if group.is_some() { reserved.1.max(reserved.0) } else { reserved.0 },
             is_unknown: false,
         }
