@@ -23,7 +23,7 @@ use super::settings::SourceSettings;
 use super::target::{HttpTarget, location, program_address};
 use super::udp::{self, UdpSource, UdpTarget};
 use super::upstream::Upstream;
-use super::{KnownSource, ProgramOutput, Source, SourceInfo, SourceKind, Supply};
+use super::{ProgramOutput, Source, SourceInfo, SourceKind, Supply};
 use crate::dial::BoxedSocket;
 use crate::error::{Cause, UpstreamError};
 use crate::permit::Permit;
@@ -190,14 +190,13 @@ async fn open_address(
     let place = opened.target.address.to_string();
     let n_redirects = opened.n_redirects;
     match opened.body {
-        OpenedBody::Stream(read_ahead, hints) => {
+        OpenedBody::Stream(read_ahead, probe) => {
             http.delivers();
             debug!(%place, n_redirects, "upstream opened");
-            let known = KnownSource::from_hints(&hints);
-            let info = SourceInfo { n_redirects, known, ..SourceInfo::new(place, started) };
+            let info = SourceInfo { n_redirects, ..SourceInfo::new(place, started) };
             Ok(Source {
-                info,
-                hints,
+                info: info.with_probe(&probe),
+                hints: probe.hints(),
                 read_ahead,
                 supply: opened.supply,
                 kind: SourceKind::Http(http),
@@ -214,13 +213,12 @@ async fn open_address(
                 let mut hls = Box::new(HlsSource::new(http, &upstream, request, response));
                 let deadline = started + upstream.settings.program_start_timeout;
                 match first_payload_of(&mut hls, request.table_hints(), deadline).await {
-                    Ok(hints) => {
-                        let known = KnownSource::from_hints(&hints);
-                        let info = SourceInfo { n_redirects, known, ..SourceInfo::new(place, started) };
+                    Ok(probe) => {
+                        let info = SourceInfo { n_redirects, ..SourceInfo::new(place, started) };
                         let kind = SourceKind::Hls(hls);
                         return Ok(Source {
-                            info,
-                            hints,
+                            info: info.with_probe(&probe),
+                            hints: probe.hints(),
                             // The source of the playlist keeps it.
                             read_ahead: VecDeque::new(),
                             supply: Supply::Segments,
@@ -286,8 +284,7 @@ async fn open_udp(
     }
     udp.delivers();
     let hints = probe.hints();
-    let known = KnownSource::from_hints(&hints);
-    let info = SourceInfo { known, ..SourceInfo::new(udp.place(), started) };
+    let info = SourceInfo::new(udp.place(), started).with_probe(&probe);
     let read_ahead = read_ahead.pieces;
     debug!(place = %info.place, "receiving datagrams");
     Ok(Source { info, hints, read_ahead, supply: Supply::Live, kind: SourceKind::Udp(udp), is_whole: false })
@@ -359,25 +356,26 @@ async fn open_program(
     })
 }
 
-/// Reads an HLS source ahead until its first payload packet. Returns what is known of its tables then.
+/// Reads an HLS source ahead until its first payload packet. Returns the probe that has found it.
 async fn first_payload_of(
     hls: &mut HlsSource,
     hints: TableHints,
     deadline: Instant,
-) -> Result<TableHints, UpstreamError> {
+) -> Result<Probe, UpstreamError> {
     let mut probe = Probe::new(None, hints);
     let reading = async {
         loop {
             match probe.push(&hls.read_ahead(READ_AHEAD_BYTES_MAX).await?)? {
                 Probed::More => {}
-                Probed::Payload => return Ok::<_, UpstreamError>(probe.hints()),
+                Probed::Payload => return Ok::<_, UpstreamError>(()),
                 Probed::Playlist(format) => return Err(Cause::NotTs(format.description().to_owned()).into()),
             }
         }
     };
     let opened = timeout_at(deadline, reading).await;
     let late = || probe.cause_of_timeout().into();
-    opened.unwrap_or_else(|_| Err(hls.last_error().unwrap_or_else(late)))
+    opened.unwrap_or_else(|_| Err(hls.last_error().unwrap_or_else(late)))?;
+    Ok(probe)
 }
 
 /// Returns whether the server that a request names does not serve this address, so that it may serve another one of the same
@@ -448,8 +446,8 @@ struct OpenedHttp {
 }
 
 enum OpenedBody {
-    /// A transport stream: its bytes up to and including the first payload packet, and what is known of its tables.
-    Stream(VecDeque<Bytes>, TableHints),
+    /// A transport stream: its bytes up to and including the first payload packet, and the probe that has found it.
+    Stream(VecDeque<Bytes>, Box<Probe>),
     Playlist(Box<FoundPlaylist>),
 }
 
@@ -520,7 +518,7 @@ async fn open_http(
         let content_type = response.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
         let probe = Probe::new(content_type, request.table_hints());
         let body = match first_bytes(http, probe, is_headless(&response), time).await? {
-            FirstBytes::Payload(read_ahead, hints) => OpenedBody::Stream(read_ahead, hints),
+            FirstBytes::Payload(read_ahead, probe) => OpenedBody::Stream(read_ahead, probe),
             FirstBytes::Playlist(format, early) => {
                 let (url, described) = (target.expose(), cookies.described(&target));
                 let address = PlaylistAddress { format, url, cookies: described, is_trusted };
@@ -537,8 +535,8 @@ async fn open_http(
 
 /// The beginning of a body.
 enum FirstBytes {
-    /// Everything up to and including the first payload packet, and what is known of the tables.
-    Payload(VecDeque<Bytes>, TableHints),
+    /// Everything up to and including the first payload packet, and the probe that has found it.
+    Payload(VecDeque<Bytes>, Box<Probe>),
     /// A playlist, with everything that was read of it.
     Playlist(PlaylistFormat, VecDeque<Bytes>),
 }
@@ -574,7 +572,7 @@ async fn first_bytes(
         read_ahead.push(bytes);
         match probed {
             Probed::More => {}
-            Probed::Payload => return Ok(FirstBytes::Payload(read_ahead.pieces, probe.hints())),
+            Probed::Payload => return Ok(FirstBytes::Payload(read_ahead.pieces, Box::new(probe))),
             Probed::Playlist(format) => return Ok(FirstBytes::Playlist(format, read_ahead.pieces)),
         }
     }

@@ -212,8 +212,13 @@ impl State {
     }
 
     pub(super) fn opened(&mut self, attempt: Attempt, source: Source) {
-        if let Some((stream, took)) = self.upstream.opened(attempt, source) {
-            self.context.env.health.opened(stream, took);
+        let notes = source.info().notes.clone();
+        if let Some((candidate, took)) = self.upstream.opened(attempt, source) {
+            self.context.env.health.opened(candidate.stream, took);
+            for note in notes {
+                self.context.env.health.noted(candidate.stream, note.label());
+                self.report(ChannelChange::Noted { candidate: candidate.clone(), note });
+            }
             self.push(Input::Opened { attempt });
         }
     }

@@ -8,6 +8,7 @@ use domain::plan::Candidate;
 use domain::playout::{AttemptReason, SwitchRefusal};
 use media::error::UpstreamError;
 use media::ring::EndReason;
+use media::source::SourceNote;
 
 use super::history::GapSummary;
 use crate::channel::WatchRefusal;
@@ -29,6 +30,8 @@ pub(super) enum ChannelChange {
     Silent { candidate: Candidate, silence: Duration },
     /// The source that was silent sends again.
     Resumed { candidate: Candidate, silence: Duration },
+    /// A source was opened that plays, but has something that a person should know.
+    Noted { candidate: Candidate, note: SourceNote },
     /// The programme clock of the source fell behind the wall clock.
     TooSlow { behind: Duration },
     /// An attempt failed, or the source that played was lost.

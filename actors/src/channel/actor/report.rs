@@ -8,6 +8,7 @@ use domain::plan::Candidate;
 use domain::playout::{AttemptReason, SwitchRefusal};
 use media::error::UpstreamError;
 use media::ring::EndReason;
+use media::source::SourceNote;
 use tracing::{debug, error, info, warn};
 
 use super::change::ChannelChange;
@@ -37,6 +38,7 @@ impl State {
             }
             ChannelChange::Silent { candidate, silence } => self.source_silent(&candidate, silence),
             ChannelChange::Resumed { candidate, silence } => self.source_resumed(&candidate, silence),
+            ChannelChange::Noted { candidate, note } => self.source_noted(&candidate, note),
             ChannelChange::TooSlow { behind } => self.source_slow(behind),
             ChannelChange::Lost { candidate, cause, was_playing } => {
                 self.source_lost(&candidate, &cause, was_playing);
@@ -139,6 +141,16 @@ impl State {
         );
         let detail = format_args!("after {silence_ms} ms");
         self.write(RunEntry::new(RunEntryKind::Resumed).about(candidate).detail(detail));
+    }
+
+    fn source_noted(&self, candidate: &Candidate, note: SourceNote) {
+        let Name { target, name } = self.name();
+        info!(
+            channel.target = %target, channel.name = &*name, stream.id = %candidate.stream,
+            stream.name = candidate.stream_name, account = candidate.pool.account_name, note = note.label(),
+            "source differs from what is usual: {note}"
+        );
+        self.write(RunEntry::new(RunEntryKind::SourceNote).about(candidate).cause(note.label()).detail(note));
     }
 
     fn source_slow(&self, behind: Duration) {
