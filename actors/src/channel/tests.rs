@@ -517,7 +517,7 @@ async fn why_refused(scenario: &Scenario, target: Target) -> String {
 /// Each viewer waited 15 s, and a zap was refused although its own lingering channel had the tuner.
 #[tokio::test(start_paused = true)]
 async fn a_viewer_of_a_full_tuner_is_told_at_once_and_nothing_is_learned_for_longer_than_a_minute() {
-    let scenario = Scenario::new(settings(), [&[limited(1, "a", 1, 0)], &[limited(2, "b", 1, 0)]]).await;
+    let scenario = Scenario::new(settings(), [&[limited(1, "a", 2, 0)], &[limited(2, "b", 2, 0)]]).await;
     scenario.provider.set("/b", all_in_use());
     // None of ours is open there.
     let asked_at = Instant::now();
@@ -528,7 +528,7 @@ async fn a_viewer_of_a_full_tuner_is_told_at_once_and_nothing_is_learned_for_lon
         let asked_at = Instant::now();
         let refused = why_refused(&scenario, channel(2)).await;
         assert!(refused.contains("all tuners of the device"), "{refused}");
-        assert!(asked_at.elapsed() < Duration::from_millis(1700), "{:?}", asked_at.elapsed());
+        assert!(asked_at.elapsed() < Duration::from_millis(1500), "{:?}", asked_at.elapsed());
     }
     // Another program gives its tuner back. The device is asked again after a while.
     scenario.provider.set("/b", Behaviour::play("b"));
@@ -541,7 +541,7 @@ async fn a_viewer_of_a_full_tuner_is_told_at_once_and_nothing_is_learned_for_lon
 
 #[tokio::test(start_paused = true)]
 async fn a_zap_on_a_full_tuner_gets_that_of_the_lingering_channel() {
-    let scenario = Scenario::new(settings(), [&[limited(1, "a", 1, 0)], &[limited(2, "b", 1, 0)]]).await;
+    let scenario = Scenario::new(settings(), [&[limited(1, "a", 2, 0)], &[limited(2, "b", 2, 0)]]).await;
     scenario.watch(channel(1)).await.sees("a").await;
     scenario.provider.set("/b", all_in_use());
     let asked_at = Instant::now();
@@ -554,7 +554,7 @@ async fn a_zap_on_a_full_tuner_gets_that_of_the_lingering_channel() {
     let WatchReply::Tail { tail, .. } = watch else { panic!("{watch:?}") };
     TestViewer { tail }.sees("b").await;
     assert!(asked_at.elapsed() < 4 * SECOND, "{:?}", asked_at.elapsed());
-    assert_eq!(scenario.provider.peak(), 1);
+    assert_eq!(scenario.provider.n_held(), 1);
 }
 
 /// Returns a viewer with the program `agent` at one address, whose address and program stand for one device or not.
