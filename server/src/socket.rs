@@ -32,6 +32,8 @@ const EARLY_BYTE_DELAY: Duration = Duration::from_millis(50);
 pub(super) const PROBE_PAUSE: Duration = Duration::from_millis(if cfg!(test) { 20 } else { 1_000 });
 /// Number of these pauses in which nothing of a response is written before its client is considered gone.
 const SILENT_PAUSES_MAX: u32 = 10;
+/// The same before a response, after its first bytes were sent. Longer than a channel may take to start.
+const DUE_PAUSES_MAX: u32 = 60;
 
 /// Sets the options of an accepted connection. A failure is only logged, because the connection works without them.
 pub fn prepare(socket: &TcpStream) {
@@ -236,8 +238,8 @@ impl HangUpWatch {
     /// ready, or the meter says that the socket is blocked.
     ///
     /// While a response is due, its first bytes are sent early, one at a time. A response that has begun is itself what is
-    /// written; if nothing of it is written for [`SILENT_PAUSES_MAX`] pauses, the client counts as gone, because a response
-    /// that is silent for ever must not keep a seat.
+    /// written. If nothing is written for [`SILENT_PAUSES_MAX`] pauses, or [`DUE_PAUSES_MAX`] before the response, the client
+    /// counts as gone, because one that is silent for ever must not keep a seat.
     pub(crate) async fn hung_up(&self) {
         let meter = &self.connection.meter;
         self.socket.ended().await;
@@ -248,13 +250,13 @@ impl HangUpWatch {
                 () = sleep(pause) => pause = PROBE_PAUSE,
             }
             let is_due = self.socket.is_response_due.load(Ordering::Relaxed);
-            let is_silent = !is_due && !meter.is_blocked() && meter.bytes() == n_bytes;
-            n_silent = if is_silent { n_silent + 1 } else { 0 };
-            if n_silent == SILENT_PAUSES_MAX {
-                return;
-            }
             if is_due && !meter.is_blocked() {
                 meter.wrote(self.socket.send_early_byte());
+            }
+            let is_silent = !meter.is_blocked() && meter.bytes() == n_bytes;
+            n_silent = if is_silent { n_silent + 1 } else { 0 };
+            if n_silent >= if is_due { DUE_PAUSES_MAX } else { SILENT_PAUSES_MAX } {
+                return;
             }
             n_bytes = meter.bytes();
         }
