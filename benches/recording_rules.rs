@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use domain::ids::{AccountId, ChannelId, ProfileId, RecordingId, RecordingRuleId};
+use domain::limits::LimitScope;
 use domain::plan::SlotPool;
 use domain::recording::forecast::{Forecast, ForecastDemand, Prospect};
 use domain::recording::rules::{
@@ -240,6 +241,7 @@ fn demand(n: u32) -> ForecastDemand {
         max_streams: 2,
         release_delay: Duration::ZERO,
         changed_at: 0,
+        scope: LimitScope::default(),
         shared: None,
     };
     let start = BEGIN + i64::from(n.wrapping_mul(40_503) % (14 * 24 * 12)) * 300;

@@ -9,6 +9,7 @@ use cluster::EngineLog;
 use cluster::testing::MemoryStore;
 use domain::egress::Reach;
 use domain::ids::{AccountId, ProfileId, StreamId};
+use domain::limits::LimitScope;
 use domain::output_format::StreamFormat;
 use domain::plan::{Candidate, Plan, SlotPool};
 use domain::playlist::catalogue::CatalogueBuilder;
@@ -139,6 +140,7 @@ fn plan(number: u32, streams: &[Stream]) -> Plan {
                 max_streams: it.max_streams,
                 release_delay: it.release_delay,
                 changed_at: 0,
+                scope: LimitScope::Unknown,
                 shared: None,
             },
         })

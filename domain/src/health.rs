@@ -11,6 +11,10 @@ use crate::playout::Lack;
 pub const HEALTH_STREAMS_MAX: usize = 50_000;
 /// Maximum number of causes that are counted for one stream.
 pub const CAUSES_MAX: usize = 32;
+/// Maximum number of notes of one stream.
+const NOTES_MAX: usize = 16;
+/// A note that was not seen for this long is forgotten, in milliseconds.
+const NOTES_KEPT_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 /// The score of a stream about which nothing is known.
 pub const SCORE_UNKNOWN: u8 = 50;
 
@@ -78,6 +82,10 @@ pub struct StreamHealth {
     /// The same for its sound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_sound_at: Option<i64>,
+    /// What a person should know about the stream although it plays: each label with the time at which that was seen last,
+    /// in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub notes: BTreeMap<String, i64>,
     /// When bit rate, codecs and picture size were measured, in milliseconds since 1970.
     #[serde(default)]
     pub measured_at: Option<i64>,
@@ -125,6 +133,7 @@ impl StreamHealth {
             last_cause: None,
             no_picture_at: None,
             no_sound_at: None,
+            notes: BTreeMap::new(),
             measured_at: None,
             updated_at: 0,
         }
@@ -185,6 +194,15 @@ impl StreamHealth {
         noted.is_some_and(|at| now.saturating_sub(at) < LACK_MEMORY_MS)
     }
 
+    /// Notes what a person should know about the stream although it plays. What was not seen for a week is forgotten.
+    pub fn noted(&mut self, label: &str, at: i64) {
+        self.notes.retain(|_, seen_at| at.saturating_sub(*seen_at) < NOTES_KEPT_MS);
+        if self.notes.len() < NOTES_MAX || self.notes.contains_key(label) {
+            self.notes.insert(label.to_owned(), at);
+        }
+        self.updated_at = at;
+    }
+
     /// Notes measurements of the stream that plays. Unknown values stay as they are.
     pub fn measured(&mut self, measurement: Measurement, at: i64) {
         let Measurement { bitrate_kbps, video_codec, audio_codec, picture } = measurement;
@@ -230,6 +248,20 @@ mod tests {
     use super::*;
 
     const DAY: i64 = 24 * 60 * 60 * 1000;
+
+    #[test]
+    fn a_note_that_was_not_seen_for_a_week_is_forgotten() {
+        let mut health = StreamHealth::new(StreamId(1));
+        health.noted("a", 0);
+        health.noted("b", NOTES_KEPT_MS - 1);
+        assert_eq!(health.notes.keys().collect::<Vec<_>>(), ["a", "b"]);
+        health.noted("c", NOTES_KEPT_MS);
+        assert_eq!(health.notes.keys().collect::<Vec<_>>(), ["b", "c"]);
+        (0..99).for_each(|it| health.noted(&it.to_string(), NOTES_KEPT_MS));
+        assert_eq!(health.notes.len(), NOTES_MAX);
+        let text = serde_json::to_string(&StreamHealth::new(StreamId(1))).unwrap();
+        assert!(!text.contains("notes"), "older versions read it: {text}");
+    }
 
     fn after(outcomes: &str) -> StreamHealth {
         let mut health = StreamHealth::new(StreamId(1));

@@ -138,6 +138,7 @@ pub fn kind_name(kind: RunEntryKind) -> &'static str {
         RunEntryKind::Pulled => "pulled",
         RunEntryKind::PullLost => "pull_lost",
         RunEntryKind::OriginUnreachable => "origin_unreachable",
+        RunEntryKind::SourceNote => "source_note",
         RunEntryKind::PlanChanged => "plan_changed",
         RunEntryKind::LastViewerLeft => "deserted",
         RunEntryKind::GaveUp => "gave_up",

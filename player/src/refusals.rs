@@ -121,6 +121,7 @@ mod tests {
             since: Duration::from_secs(90),
             max_streams: 1,
             is_discovered: false,
+            is_told: false,
             n_reserved: 0,
             is_unknown: false,
         }

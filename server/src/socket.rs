@@ -5,7 +5,7 @@ use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -22,9 +22,18 @@ const PEER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum unsent bytes in the kernel. This bounds memory and lag; a fixed send buffer would also do so, but would
 /// limit the throughput of viewers with a long round-trip time.
 const NOTSENT_BYTES_MAX: u32 = 128 << 10;
-/// Time that a response may still take after the client closed its side behind bytes of a next request. It keeps short
-/// responses working for clients that send a surplus line break and half-close the connection, such as `nc`.
-const HANG_UP_GRACE: Duration = Duration::from_secs(1);
+/// The first bytes of every response.
+const RESPONSE_BEGIN: &[u8] = b"HTTP/1.";
+/// Time that a response may take after the end of the client's data before its first byte is sent early. A response that
+/// is soon ready leaves in one piece.
+const EARLY_BYTE_DELAY: Duration = Duration::from_millis(50);
+/// Pause between two writes to a client that has closed its side of the connection. Behind a proxy that forwards bytes, the
+/// second write is the first one that fails.
+pub(super) const PROBE_PAUSE: Duration = Duration::from_millis(if cfg!(test) { 20 } else { 1_000 });
+/// Number of these pauses in which nothing of a response is written before its client is considered gone.
+const SILENT_PAUSES_MAX: u32 = 10;
+/// The same before a response, after its first bytes were sent. Longer than a channel may take to start.
+const DUE_PAUSES_MAX: u32 = 60;
 
 /// Sets the options of an accepted connection. A failure is only logged, because the connection works without them.
 pub fn prepare(socket: &TcpStream) {
@@ -49,11 +58,13 @@ pub(crate) struct MeteredIo {
     connection: Arc<Connection>,
 }
 
-/// A socket and what its reader has seen, shared by a connection, its watch, and the sender of a stream.
+/// A socket and the state of its response, shared by a connection, its watch, and the sender of a stream.
 pub(super) struct AcceptedSocket {
     tcp: TcpStream,
-    /// Whether hyper has read the end of the client's data, or an error.
-    is_end_read: AtomicBool,
+    /// Whether a request has no response yet.
+    is_response_due: AtomicBool,
+    /// Number of bytes of [`RESPONSE_BEGIN`] that were sent before the response that they belong to.
+    n_early: AtomicUsize,
     /// Bytes of the present response that are also in a file.
     in_file: Mutex<Option<FileBody>>,
     /// Whether there are such bytes, so that other connections need not look.
@@ -100,8 +111,49 @@ impl FileBody {
     }
 }
 
-/// Operations without the HTTP library, for a connection that has left HTTP.
+/// Operations without the HTTP library, for its watch and for a connection that has left HTTP.
 impl AcceptedSocket {
+    /// Waits until the client has closed at least its side of the connection, also behind unread bytes: this interest
+    /// includes a closed read side, and the socket is not registered for priority data itself.
+    async fn ended(&self) {
+        let _ = self.tcp.ready(Interest::PRIORITY).await;
+    }
+
+    /// Waits until the connection has failed, as it does soon after a write to a client that has left.
+    pub(super) async fn failed(&self) {
+        let _ = self.tcp.ready(Interest::ERROR).await;
+    }
+
+    /// Records whether a request has no response yet.
+    pub(super) fn set_response_due(&self, is_due: bool) {
+        self.is_response_due.store(is_due, Ordering::Relaxed);
+    }
+
+    /// Sends the next byte of [`RESPONSE_BEGIN`], and returns the number of bytes that the socket took.
+    fn send_early_byte(&self) -> usize {
+        let n_early = self.n_early.load(Ordering::Relaxed);
+        let Some(next) = RESPONSE_BEGIN.get(n_early..=n_early) else { return 0 };
+        // A failure is seen as one of the connection.
+        let n_sent = self.tcp.try_write(next).unwrap_or(0);
+        self.n_early.store(n_early + n_sent, Ordering::Relaxed);
+        n_sent
+    }
+
+    /// Returns how many bytes of the response were sent early. The response begins behind them.
+    pub(super) fn take_early(&self) -> usize {
+        match self.n_early.load(Ordering::Relaxed) {
+            0 => 0,
+            _ => self.n_early.swap(0, Ordering::Relaxed),
+        }
+    }
+
+    /// Returns how many bytes of this response were sent early; `None` if none were.
+    fn skip_early(&self, bytes: &[u8]) -> Option<io::Result<usize>> {
+        let n_early = Some(self.take_early()).filter(|it| *it > 0)?;
+        let is_same = bytes.starts_with(&RESPONSE_BEGIN[..n_early]);
+        Some(if is_same { Ok(n_early) } else { Err(io::ErrorKind::ConnectionAborted.into()) })
+    }
+
     /// Writes what the socket accepts at once.
     pub(super) fn try_write(&self, slices: &[io::IoSlice<'_>]) -> io::Result<usize> {
         self.tcp.try_write_vectored(slices)
@@ -172,22 +224,41 @@ pub(super) fn is_unsupported(error: &io::Error) -> bool {
     )
 }
 
-/// A watch on a connection for the end of the client's data.
+/// A watch on a connection for clients that have left.
 ///
-/// While hyper sends a response it reads no further once it has buffered a part of the next request. It would then not
-/// notice that the client has left, unless a write fails.
-pub(crate) struct HangUpWatch(Arc<AcceptedSocket>);
+/// The end of the client's data does not say that it has left: it may only have closed its side of the connection after its
+/// last request. A write tells: a client that has left refuses the bytes, and the connection fails.
+pub(crate) struct HangUpWatch {
+    socket: Arc<AcceptedSocket>,
+    connection: Arc<Connection>,
+}
 
 impl HangUpWatch {
-    /// Waits until the client has closed at least its side of the connection and hyper has not noticed it within
-    /// [`HANG_UP_GRACE`]. If hyper has noticed, it ends the connection itself, and this never returns.
+    /// Waits until the client has left. Must be polled after the HTTP library, which has then written everything that is
+    /// ready, or the meter says that the socket is blocked.
+    ///
+    /// While a response is due, its first bytes are sent early, one at a time. A response that has begun is itself what is
+    /// written. If nothing is written for [`SILENT_PAUSES_MAX`] pauses, or [`DUE_PAUSES_MAX`] before the response, the client
+    /// counts as gone, because one that is silent for ever must not keep a seat.
     pub(crate) async fn hung_up(&self) {
-        // Waits for the end alone, also behind unread bytes: this interest includes a closed read side, and the socket
-        // is not registered for priority data itself. An error means that the runtime shuts down.
-        let ended = self.0.tcp.ready(Interest::PRIORITY).await;
-        sleep(HANG_UP_GRACE).await;
-        if ended.is_err() || self.0.is_end_read.load(Ordering::Relaxed) {
-            std::future::pending::<()>().await;
+        let meter = &self.connection.meter;
+        self.socket.ended().await;
+        let (mut pause, mut n_silent, mut n_bytes) = (EARLY_BYTE_DELAY, 0, meter.bytes());
+        loop {
+            tokio::select! {
+                () = self.socket.failed() => return,
+                () = sleep(pause) => pause = PROBE_PAUSE,
+            }
+            let is_due = self.socket.is_response_due.load(Ordering::Relaxed);
+            if is_due && !meter.is_blocked() {
+                meter.wrote(self.socket.send_early_byte());
+            }
+            let is_silent = !meter.is_blocked() && meter.bytes() == n_bytes;
+            n_silent = if is_silent { n_silent + 1 } else { 0 };
+            if n_silent >= if is_due { DUE_PAUSES_MAX } else { SILENT_PAUSES_MAX } {
+                return;
+            }
+            n_bytes = meter.bytes();
         }
     }
 }
@@ -197,7 +268,8 @@ impl MeteredIo {
         MeteredIo {
             socket: Arc::new(AcceptedSocket {
                 tcp,
-                is_end_read: AtomicBool::new(false),
+                is_response_due: AtomicBool::new(false),
+                n_early: AtomicUsize::new(0),
                 in_file: Mutex::new(None),
                 has_file: AtomicBool::new(false),
             }),
@@ -211,7 +283,7 @@ impl MeteredIo {
     }
 
     pub(crate) fn hang_up_watch(&self) -> HangUpWatch {
-        HangUpWatch(Arc::clone(&self.socket))
+        HangUpWatch { socket: Arc::clone(&self.socket), connection: Arc::clone(&self.connection) }
     }
 
     /// Writes as soon as the socket accepts bytes, and records the result.
@@ -252,7 +324,7 @@ impl Drop for MeteredIo {
 
 impl AsyncRead for MeteredIo {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let AcceptedSocket { tcp, is_end_read, .. } = &*self.socket;
+        let tcp = &self.socket.tcp;
         if buf.remaining() == 0 {
             return Poll::Ready(Ok(()));
         }
@@ -260,11 +332,7 @@ impl AsyncRead for MeteredIo {
             ready!(tcp.poll_read_ready(cx))?;
             match tcp.try_read_buf(buf) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Ok(n_bytes) if n_bytes > 0 => return Poll::Ready(Ok(())),
-                ended => {
-                    is_end_read.store(true, Ordering::Relaxed);
-                    return Poll::Ready(ended.map(drop));
-                }
+                read => return Poll::Ready(read.map(drop)),
             }
         }
     }
@@ -272,6 +340,9 @@ impl AsyncRead for MeteredIo {
 
 impl AsyncWrite for MeteredIo {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if let Some(skipped) = self.socket.skip_early(bytes) {
+            return Poll::Ready(skipped);
+        }
         self.poll_write_with(cx, |tcp| tcp.try_write(bytes))
     }
 
@@ -280,6 +351,10 @@ impl AsyncWrite for MeteredIo {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        let first = slices.iter().find(|it| !it.is_empty());
+        if let Some(skipped) = first.and_then(|it| self.socket.skip_early(it)) {
+            return Poll::Ready(skipped);
+        }
         self.poll_write_with(cx, |tcp| {
             self.socket.try_send_from_file(slices).unwrap_or_else(|| tcp.try_write_vectored(slices))
         })

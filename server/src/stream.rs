@@ -7,22 +7,24 @@
 //! A wake-up for a new chunk takes the lock of its ring once, and touches nothing that connections share.
 
 use std::any::Any;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker, ready};
 
 use bytes::{Buf, Bytes};
 use http::header::CONNECTION;
 use http::{HeaderMap, HeaderName, Response, Version};
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimePrinter;
+use media::ts::packet::null_packet;
 use media::{Connection, EndReason, PIECES_MAX, Pieces, Tail};
 use parking_lot::Mutex;
+use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use super::socket::{AcceptedSocket, is_unsupported};
+use super::socket::{AcceptedSocket, PROBE_PAUSE, is_unsupported};
 
 /// Maximum number of bytes that a client may send after its request. They are read, because they would hide its end, and
 /// discarded.
@@ -100,17 +102,29 @@ fn title_case(name: &HeaderName) -> String {
 pub(super) struct StreamSender {
     socket: Arc<AcceptedSocket>,
     connection: Arc<Connection>,
-    /// Bytes of the head that were not sent yet.
+    /// Bytes to send before those of the tail: the head of the response, or a null packet.
     head: Bytes,
     /// Fields are dropped in this order: the guard after the tail.
     tail: Tail,
     _guard: Guard,
     /// Bytes that the client sent after its request.
     n_surplus: usize,
+    /// Set when the client has closed its side of the connection.
+    half_closed: Option<Box<HalfClosed>>,
     /// The socket did not accept all bytes.
     is_blocked: bool,
+    /// All bytes that the last write offered were sent, so that a packet may follow.
+    is_complete: bool,
     /// Whether the kernel may send bytes of memory files on this socket; assumed until it refuses.
     sends_files: bool,
+}
+
+/// How a client that has closed its side of the connection is known to be there: it does not refuse what is written.
+struct HalfClosed {
+    failed: Pin<Box<dyn Future<Output = ()> + Send>>,
+    probes: Interval,
+    /// Bytes that the socket will have accepted at the next probe if nothing else is written until then.
+    n_bytes: u64,
 }
 
 /// Why a stream is over.
@@ -118,7 +132,7 @@ pub(super) struct StreamSender {
 enum Outcome {
     /// The stream ended, and all its bytes were sent.
     Ended,
-    /// The client closed the connection, or at least its side of it.
+    /// The client closed the connection.
     Left,
     /// The connection was cancelled or failed, or the stream ended abruptly.
     Cut,
@@ -126,7 +140,8 @@ enum Outcome {
 
 impl StreamSender {
     pub(super) fn new(socket: Arc<AcceptedSocket>, connection: Arc<Connection>, stream: Stream) -> Self {
-        let Stream { head, tail, guard } = stream;
+        let Stream { mut head, tail, guard } = stream;
+        head.advance(socket.take_early());
         StreamSender {
             socket,
             connection,
@@ -134,7 +149,9 @@ impl StreamSender {
             tail,
             _guard: guard,
             n_surplus: 0,
+            half_closed: None,
             is_blocked: false,
+            is_complete: true,
             sends_files: true,
         }
     }
@@ -170,16 +187,36 @@ impl StreamSender {
         }
     }
 
-    /// Reads what the client sends, until it closes at least its side of the connection.
+    /// Waits until the client has left. After the end of its data, null packets go out where nothing else does, because only
+    /// a write tells whether it has closed both sides of the connection.
     fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let n_bytes = self.connection.meter.bytes();
+        if self.half_closed.is_none() && ready!(self.poll_end(cx)).is_err() {
+            return Poll::Ready(());
+        }
+        let half_closed = self.half_closed.get_or_insert_with(|| HalfClosed::new(&self.socket, n_bytes));
+        while half_closed.probes.poll_tick(cx).is_ready() {
+            let is_silent = half_closed.n_bytes == n_bytes;
+            half_closed.n_bytes = n_bytes;
+            if is_silent && self.head.is_empty() && self.is_complete {
+                self.head = Bytes::copy_from_slice(&null_packet());
+                half_closed.n_bytes += self.head.len() as u64;
+            }
+        }
+        half_closed.failed.as_mut().poll(cx)
+    }
+
+    /// Reads what the client sends, until it closes at least its side of the connection. An error if it has left, or sends
+    /// too much.
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut surplus = [0; 1024];
         loop {
-            match self.socket.poll_discard(cx, &mut surplus) {
-                Poll::Ready(Ok(n_bytes)) if n_bytes > 0 && self.n_surplus < SURPLUS_BYTES_MAX => {
-                    self.n_surplus += n_bytes;
-                }
-                Poll::Ready(_) => return Poll::Ready(()),
-                Poll::Pending => return Poll::Pending,
+            match ready!(self.socket.poll_discard(cx, &mut surplus))? {
+                0 => return Poll::Ready(Ok(())),
+                n_bytes => self.n_surplus += n_bytes,
+            }
+            if self.n_surplus > SURPLUS_BYTES_MAX {
+                return Poll::Ready(Err(io::ErrorKind::QuotaExceeded.into()));
             }
         }
     }
@@ -201,8 +238,8 @@ impl StreamSender {
                 _ => {}
             }
             match self.send(&pieces) {
-                Ok(is_complete) if is_complete && pieces.is_newest() => return Poll::Pending,
-                Ok(_) => {}
+                Ok(()) if self.is_complete && pieces.is_newest() => return Poll::Pending,
+                Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.is_blocked = true;
                     self.connection.meter.blocked(tokio::time::Instant::now());
@@ -237,18 +274,28 @@ impl StreamSender {
         self.socket.try_write(&slices[first..n_slices])
     }
 
-    /// Sends as much of the head and of these pieces as the socket accepts at once. Returns true if that is all.
-    fn send(&mut self, pieces: &Pieces) -> io::Result<bool> {
+    /// Sends as much of the head and of these pieces as the socket accepts at once.
+    fn send(&mut self, pieces: &Pieces) -> io::Result<()> {
         let n_sent = match self.try_send_file(pieces)? {
             Some(n_sent) => n_sent,
             None => self.try_write(pieces)?,
         };
         self.connection.meter.wrote(n_sent);
         let n_head = n_sent.min(self.head.len());
-        let is_complete = n_sent == self.head.len() + pieces.n_bytes();
+        self.is_complete = n_sent == self.head.len() + pieces.n_bytes();
         self.head.advance(n_head);
         self.tail.sent(pieces, n_sent - n_head);
-        Ok(is_complete)
+        Ok(())
+    }
+}
+
+impl HalfClosed {
+    /// Creates the state of a client that has just closed its side, after this many bytes. The first probe is due at once.
+    fn new(socket: &Arc<AcceptedSocket>, n_bytes: u64) -> Box<Self> {
+        let socket = Arc::clone(socket);
+        let mut probes = interval(PROBE_PAUSE);
+        probes.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Box::new(HalfClosed { failed: Box::pin(async move { socket.failed().await }), probes, n_bytes })
     }
 }
 
@@ -283,14 +330,19 @@ impl Wake for Alarm {
 
 #[cfg(test)]
 mod tests {
-    use media::ring::{Budget, JoinPoint, RingSettings, ring};
+    use std::time::Duration;
+
+    use media::PACKET;
+    use media::ring::{Budget, JoinPoint, RingSettings, Writer, ring};
     use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-    use tokio::io::AsyncReadExt;
-    use tokio::net::{TcpListener, TcpStream};
-    use tokio::time::Instant;
+    use socket2::SockRef;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpSocket, TcpStream};
+    use tokio::task::JoinHandle;
+    use tokio::time::{Instant, sleep, timeout};
 
     use super::*;
-    use crate::socket::MeteredIo;
+    use crate::socket::{MeteredIo, prepare};
 
     /// Returns numbered packets of one PID.
     fn packets(numbers: std::ops::Range<u32>) -> Vec<u8> {
@@ -302,6 +354,108 @@ mod tests {
             packet
         };
         numbers.flat_map(packet).collect()
+    }
+
+    /// A connection that has left HTTP, and the writer of its stream.
+    struct Watched {
+        client: TcpStream,
+        connection: Arc<Connection>,
+        writer: Writer,
+        /// Whether the stream has ended, and how.
+        ended: JoinHandle<()>,
+    }
+
+    /// Starts a stream with this head. Its client has a small receive buffer.
+    async fn watch(head: &'static [u8]) -> Watched {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpSocket::new_v4().unwrap();
+        client.set_recv_buffer_size(16 << 10).unwrap();
+        let client = client.connect(listener.local_addr().unwrap()).await.unwrap();
+        let (socket, peer) = listener.accept().await.unwrap();
+        prepare(&socket);
+        let (writer, ring) = ring(RingSettings::default(), &Budget::new(64 << 20));
+        let tail = ring.tail(JoinPoint::Oldest, None);
+        let connection = Arc::new(Connection::new(1, peer));
+        let accepted = MeteredIo::new(socket, connection.clone()).socket();
+        let stream = Stream { head: Bytes::from_static(head), tail, guard: None };
+        let sender = StreamSender::new(accepted, Arc::clone(&connection), stream);
+        Watched { client, connection, writer, ended: tokio::spawn(sender.run()) }
+    }
+
+    const WAIT_MAX: Duration = Duration::from_secs(20);
+
+    impl Watched {
+        async fn read(&mut self, n_bytes: usize) -> Vec<u8> {
+            let mut received = vec![0; n_bytes];
+            timeout(WAIT_MAX, self.client.read_exact(&mut received)).await.expect("bytes come").unwrap();
+            received
+        }
+
+        /// Ends the stream, and reads to its end.
+        async fn end(mut self) -> Vec<u8> {
+            self.writer.end(EndReason::Stopped);
+            let mut received = Vec::new();
+            timeout(WAIT_MAX, self.client.read_to_end(&mut received)).await.expect("an end").unwrap();
+            received
+        }
+    }
+
+    #[tokio::test]
+    async fn a_half_closed_viewer_gets_the_stream_and_null_packets_where_it_pauses() {
+        let mut watched = watch(b"head").await;
+        watched.writer.push_packets(&packets(0..10), Instant::now());
+        assert_eq!(watched.read(4 + 10 * PACKET).await, [b"head", &packets(0..10)[..]].concat());
+        watched.client.shutdown().await.unwrap();
+        // One at once, and others because nothing else is written.
+        assert_eq!(watched.read(3 * PACKET).await, null_packet().repeat(3));
+        watched.writer.push_packets(&packets(10..20), Instant::now());
+        let rest = watched.end().await;
+        let (nulls, programme): (Vec<_>, Vec<_>) = rest.chunks(PACKET).partition(|it| *it == null_packet());
+        assert_eq!(programme.concat(), packets(10..20));
+        assert!(nulls.len() < 1000, "{} null packets", nulls.len());
+    }
+
+    #[tokio::test]
+    async fn no_null_packet_splits_a_packet_of_a_viewer_that_pauses_after_its_half_close() {
+        let mut watched = watch(b"head").await;
+        watched.client.shutdown().await.unwrap();
+        // More than the socket takes, so that it is blocked somewhere in a packet.
+        for part in 0..40 {
+            watched.writer.push_packets(&packets(part * 500..part * 500 + 500), Instant::now());
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(watched.read(4).await, b"head");
+        let meter = &watched.connection.meter;
+        let is_paused = || meter.blocked_for(Instant::now()).is_some_and(|it| it > 3 * PROBE_PAUSE);
+        let pause = async {
+            while !is_paused() {
+                sleep(PROBE_PAUSE).await;
+            }
+        };
+        timeout(WAIT_MAX, pause).await.expect("the socket is full");
+        let received = watched.end().await;
+        let programme: Vec<_> = received.chunks(PACKET).filter(|it| *it != null_packet()).collect();
+        assert!(programme.concat() == packets(0..20_000), "{} packets", programme.len());
+    }
+
+    #[tokio::test]
+    async fn a_viewer_that_leaves_is_noticed_although_the_stream_pauses() {
+        for (is_reset, is_half_closed) in [(false, false), (true, false), (false, true), (true, true)] {
+            let mut watched = watch(b"head").await;
+            watched.writer.push_packets(&packets(0..10), Instant::now());
+            watched.read(4 + 10 * PACKET).await;
+            if is_half_closed {
+                watched.client.shutdown().await.unwrap();
+                watched.read(PACKET).await;
+                assert!(!watched.ended.is_finished());
+            }
+            if is_reset {
+                SockRef::from(&watched.client).set_linger(Some(Duration::ZERO)).unwrap();
+            }
+            let Watched { client, writer: _writer, ended, .. } = watched;
+            drop(client);
+            timeout(WAIT_MAX, ended).await.expect("the stream ends").unwrap();
+        }
     }
 
     /// A filter of system calls may forbid `sendfile`, and some kinds of sockets do not have it.

@@ -3,14 +3,17 @@
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use crate::support::client::{Player, Request, connect, fetch, say};
-use crate::support::eventually;
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Picture;
 use crate::support::upstream::{MockResponse, Provider};
+use crate::support::{WAIT_MAX, eventually};
 
 const NEWS: &str = "/live/anna/news.ts";
+const SPORT: &str = "/live/anna/sport.ts";
 
 fn list() -> (Provider, String) {
     let provider = Provider::start();
@@ -83,7 +86,7 @@ async fn an_incomplete_request_is_closed_after_a_timeout() {
     slow.write_all(b"GET /healthz HTTP/1.1\r\nX-Slow: ").await.unwrap();
     for socket in [&mut silent, &mut slow] {
         let mut answer = Vec::new();
-        let ended = tokio::time::timeout(crate::support::WAIT_MAX, socket.read_to_end(&mut answer)).await;
+        let ended = timeout(WAIT_MAX, socket.read_to_end(&mut answer)).await;
         assert!(ended.is_ok(), "the gateway closes the connection");
     }
     assert_eq!(fetch(gateway.address, Request::get("/healthz")).await.status(), 200);
@@ -189,6 +192,14 @@ async fn viewers_that_disconnect_leave_no_connection_behind() {
     eventually("twenty disconnects", || gateway.n_events("client_disconnect") == 20).await;
 }
 
+/// Closes both sides of a connection: the next bytes of the gateway are refused, or, with a reset, it is told at once.
+fn leave(socket: TcpStream, is_reset: bool) {
+    if is_reset {
+        socket2::SockRef::from(&socket).set_linger(Some(Duration::ZERO)).unwrap();
+    }
+    drop(socket);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_viewer_that_leaves_during_a_start_releases_its_slot_despite_pipelined_bytes() {
     let (provider, list) = list();
@@ -198,13 +209,92 @@ async fn a_viewer_that_leaves_during_a_start_releases_its_slot_despite_pipelined
         it.start_timeout = Duration::from_secs(3600);
     });
     let gateway = setup.start().await;
-    let mut socket = connect(gateway.address, None).await;
-    let request = format!("GET {} HTTP/1.1\r\nHost: x\r\n\r\n\n", gateway.path("News"));
-    socket.write_all(request.as_bytes()).await.unwrap();
-    eventually("the start waits for the source", || provider.open_with_request() == 1).await;
-    drop(socket);
-    gateway.until_idle().await;
-    eventually("the connection to the provider is closed", || provider.open() == 0).await;
+    let stream = gateway.path("News");
+    let playlist = format!("/proxy/hls/{}/index.m3u8", gateway.channel("News").uuid);
+    for path in [stream.clone(), format!("{stream}?output_format=fmp4"), playlist] {
+        for (surplus, is_reset, is_half_closed) in [
+            ("\n", false, false),
+            ("\n", true, false),
+            ("", false, false),
+            ("", true, true),
+            ("\n", false, true),
+        ] {
+            let mut socket = connect(gateway.address, None).await;
+            let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n{surplus}");
+            socket.write_all(request.as_bytes()).await.unwrap();
+            eventually("the start waits for the source", || provider.open_with_request() == 1).await;
+            if is_half_closed {
+                socket.shutdown().await.unwrap();
+                // It may still wait for the channel, so the response begins.
+                let mut early = [0; 7];
+                timeout(WAIT_MAX, socket.read_exact(&mut early)).await.expect("early bytes").unwrap();
+                assert_eq!((&early, provider.open_with_request()), (b"HTTP/1.", 1));
+            }
+            leave(socket, is_reset);
+            gateway.until_idle().await;
+            eventually("the connection to the provider is closed", || provider.open() == 0).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_viewer_that_half_closes_watches_on_and_its_slot_is_free_when_it_leaves() {
+    let provider = Provider::start();
+    provider.path(NEWS).plays(Picture::new("news"));
+    provider.path(SPORT).plays(Picture::new("sport"));
+    let list = provider.playlist(&[("news", "News", NEWS), ("sport", "Sport", SPORT)]);
+    let gateway = Setup::new().limited_list(&list, 1).start().await;
+    let path = gateway.path("News");
+    for (request, is_reset) in [
+        (format!("GET {path} HTTP/1.0\r\n\r\n"), false),
+        (format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n\n"), true),
+        (format!("GET /{path} HTTP/1.1\r\nHost: x\r\n\r\n"), false),
+        (format!("GET {path}?output_format=fmp4 HTTP/1.1\r\nHost: x\r\n\r\n"), false),
+    ] {
+        let mut socket = connect(gateway.address, None).await;
+        socket.write_all(request.as_bytes()).await.unwrap();
+        socket.shutdown().await.unwrap();
+        let mut received = Vec::new();
+        while received.len() < 100_000 {
+            let read = timeout(WAIT_MAX, socket.read_buf(&mut received)).await.expect("the stream plays");
+            assert!(read.unwrap() > 0, "the stream goes on after {} bytes", received.len());
+        }
+        assert_eq!(status_of(&received), 200, "{request}");
+        assert_eq!(received.windows(7).filter(|it| it == b"HTTP/1.").count(), 1, "{request}");
+        gateway.has_clients(1).await;
+        leave(socket, is_reset);
+        gateway.has_clients(0).await;
+        // The account has one connection.
+        let next = gateway.watch("Sport").await;
+        next.sees("sport").await;
+        next.leave().await;
+        gateway.until_idle().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_kind_of_request_is_answered_after_a_half_close() {
+    let (_provider, list) = list();
+    let gateway = TestGateway::with_list(&list).await;
+    let path = gateway.path("News");
+    let one = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
+    for (requests, statuses) in [
+        (format!("HEAD {path} HTTP/1.1\r\nHost: x\r\n\r\n"), vec![200]),
+        ("GET /playlist.m3u HTTP/1.0\r\n\r\n".to_owned(), vec![200]),
+        ("GET /api HTTP/1.1\r\nHost: x\r\n\r\n".to_owned(), vec![301]),
+        ("GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n".to_owned(), vec![404]),
+        (format!("POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{{}}"), vec![405]),
+        (format!("{one}GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n{one}"), vec![200, 404, 200]),
+    ] {
+        let mut socket = connect(gateway.address, None).await;
+        socket.write_all(requests.as_bytes()).await.unwrap();
+        socket.shutdown().await.unwrap();
+        let mut received = Vec::new();
+        timeout(WAIT_MAX, socket.read_to_end(&mut received)).await.expect("the gateway closes").unwrap();
+        let text = String::from_utf8_lossy(&received);
+        let found: Vec<_> = text.match_indices("HTTP/1.").map(|it| status_of(&received[it.0..])).collect();
+        assert_eq!(found, statuses, "{requests}: {text}");
+    }
 }
 
 /// Programs put a path behind an address that ends with a slash.

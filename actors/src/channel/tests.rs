@@ -570,6 +570,64 @@ async fn another_device_of_the_same_user_and_a_nameless_viewer_replace_nobody() 
     assert!(!connection.cancel.is_cancelled());
 }
 
+/// The answer of a network tuner whose tuners are all in use.
+fn all_in_use() -> Behaviour {
+    Behaviour::Raw(
+        "HTTP/1.1 503 S\r\nX-HDHomeRun-Error: 805 All Tuners In Use\r\nContent-Length: 0\r\n\r\n".into(),
+    )
+}
+
+async fn why_refused(scenario: &Scenario, target: Target) -> String {
+    match scenario.ask(target).await {
+        WatchReply::Refused(refusal) => refusal.to_string(),
+        WatchReply::Tail { mut tail, .. } => tail.ready().await.expect_err("it does not play").to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Each viewer waited 15 s, and a zap was refused although its own lingering channel had the tuner.
+#[tokio::test(start_paused = true)]
+async fn a_viewer_of_a_full_tuner_is_told_at_once_and_nothing_is_learned_for_longer_than_a_minute() {
+    let scenario = Scenario::new(settings(), [&[limited(1, "a", 2, 0)], &[limited(2, "b", 2, 0)]]).await;
+    scenario.provider.set("/b", all_in_use());
+    // None of ours is open there.
+    let asked_at = Instant::now();
+    let refused = why_refused(&scenario, channel(2)).await;
+    assert!(refused.contains("all tuners of the device") && asked_at.elapsed() < SECOND, "{refused}");
+    let mut watching = scenario.watch(channel(1)).await;
+    for _ in 0..3 {
+        let asked_at = Instant::now();
+        let refused = why_refused(&scenario, channel(2)).await;
+        assert!(refused.contains("all tuners of the device"), "{refused}");
+        assert!(asked_at.elapsed() < Duration::from_millis(1500), "{:?}", asked_at.elapsed());
+    }
+    // Another program gives its tuner back. The device is asked again after a while.
+    scenario.provider.set("/b", Behaviour::play("b"));
+    sleep(60 * SECOND).await;
+    let asked_at = Instant::now();
+    scenario.watch(channel(2)).await.sees("b").await;
+    assert!(asked_at.elapsed() < SECOND, "{:?}", asked_at.elapsed());
+    watching.sees("a").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_zap_on_a_full_tuner_gets_that_of_the_lingering_channel() {
+    let scenario = Scenario::new(settings(), [&[limited(1, "a", 2, 0)], &[limited(2, "b", 2, 0)]]).await;
+    scenario.watch(channel(1)).await.sees("a").await;
+    scenario.provider.set("/b", all_in_use());
+    let asked_at = Instant::now();
+    let asked = scenario.ask(channel(2));
+    let frees = async {
+        sleep(Duration::from_millis(300)).await;
+        scenario.provider.set("/b", Behaviour::play("b"));
+    };
+    let (watch, ()) = tokio::join!(asked, frees);
+    let WatchReply::Tail { tail, .. } = watch else { panic!("{watch:?}") };
+    TestViewer { tail }.sees("b").await;
+    assert!(asked_at.elapsed() < 4 * SECOND, "{:?}", asked_at.elapsed());
+    assert_eq!(scenario.provider.n_held(), 1);
+}
+
 /// Returns a viewer with the program `agent` at one address, whose address and program stand for one device or not.
 fn viewer_of(user: Option<&str>, agent: &str, is_device: bool) -> Viewer {
     Viewer {

@@ -122,6 +122,11 @@ impl HealthTable {
         streams.filter(lacks).collect()
     }
 
+    /// Notes what a person should know about a stream that plays.
+    pub(crate) fn noted(&self, stream: StreamId, note: &str) {
+        self.change(stream, |health, at| health.noted(note, at));
+    }
+
     pub(crate) fn measured(&self, stream: StreamId, measurement: Measurement) {
         self.change(stream, |health, at| health.measured(measurement, at));
     }

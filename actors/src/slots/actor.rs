@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use domain::plan::SlotPool;
-use domain::settings::LEASE_WAIT;
 use ractor::{ActorProcessingErr, ActorRef};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
@@ -116,8 +115,9 @@ impl State {
         self.last_id += 1;
         let id = self.last_id;
         let actor = myself.clone();
+        let wait = self.table.longest_wait(&request);
         let expiry = tokio::spawn(async move {
-            tokio::time::sleep(LEASE_WAIT).await;
+            tokio::time::sleep(wait).await;
             let _ = actor.cast(Message::Expired { request: id });
         });
         debug!(holder = request.holder, "slot request is waiting");

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use domain::plan::SlotPool;
+
 /// The account that is at its limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FullPool {
@@ -16,10 +18,28 @@ pub struct FullPool {
     pub max_streams: u32,
     /// The maximum was not configured but discovered by a refusal of the provider.
     pub is_discovered: bool,
+    /// The provider says that all its connections are in use now. The maximum is the number of ours.
+    pub is_told: bool,
     /// How many of its connections are reserved for recordings that begin soon.
     pub n_reserved: u32,
     /// The nodes of the cluster could not be asked, so it is not known whether it is at its limit.
     pub is_unknown: bool,
+}
+
+impl FullPool {
+    /// Creates the state of an account whose device says that all its connections are in use, while `n_used` are ours.
+    pub(crate) fn told(pool: &SlotPool, n_used: u32) -> Self {
+        Self {
+            account: pool.account_name.clone(),
+            server_group: None,
+            since: Duration::ZERO,
+            max_streams: n_used,
+            is_discovered: true,
+            is_told: true,
+            n_reserved: 0,
+            is_unknown: false,
+        }
+    }
 }
 
 impl fmt::Display for FullPool {
@@ -30,6 +50,12 @@ impl fmt::Display for FullPool {
                 f,
                 "account \"{account}\" has a limit of connections, and this node cannot ask the other nodes of the \
                  cluster for one"
+            );
+        }
+        if self.is_told {
+            return write!(
+                f,
+                "all tuners of the device of account \"{account}\" are in use ({max} by this gateway)"
             );
         }
         let streams = if *max == 1 { "stream" } else { "streams" };

@@ -51,6 +51,10 @@ pub(crate) trait LeaseTable: Send + Sync {
     /// streams, which belong to any number of providers.
     fn refused(&self, lease: u64, pool: &SlotPool, stream: StreamId) -> bool;
 
+    /// Records that the provider of a lease says that all its connections are in use now. Returns the number of other
+    /// connections of ours there: they may yield. A configured limit is not changed.
+    fn full_now(&self, lease: u64, pool: &SlotPool) -> u32;
+
     /// Reserves slots for recordings, instead of those reserved before.
     fn reserve(&self, reserved: ReservedSlots);
 

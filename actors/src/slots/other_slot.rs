@@ -2,7 +2,7 @@
 
 use domain::cluster::record::{LeaseId, PoolId};
 use domain::ids::{AccountId, ProfileId, StreamId};
-use domain::limits::HeldSlot;
+use domain::limits::{HeldSlot, LimitScope};
 use serde::{Deserialize, Serialize};
 
 use crate::plans::Target;
@@ -43,6 +43,12 @@ impl OtherSlot {
     }
 
     pub(super) fn held(&self) -> HeldSlot {
-        HeldSlot { pool: self.profile, account: self.account, holder: Some(u64::MAX), closing: false }
+        HeldSlot {
+            pool: self.profile,
+            scope: LimitScope::Unknown,
+            account: self.account,
+            holder: Some(u64::MAX),
+            closing: false,
+        }
     }
 }

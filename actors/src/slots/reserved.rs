@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use domain::ids::ProfileId;
-use domain::limits::HeldSlot;
+use domain::limits::{HeldSlot, LimitScope};
 use domain::plan::SlotPool;
 use domain::recording::forecast::LimitId;
 
@@ -66,7 +66,8 @@ impl ReservedSlots {
 /// Returns the slots that stand for reserved ones of a pool.
 pub(super) fn reserved_slots(pool: &SlotPool, (own, shared): (u32, u32)) -> impl Iterator<Item = HeldSlot> {
     let SlotPool { profile, account, .. } = *pool;
-    let slot = move |pool| HeldSlot { pool, account, holder: Some(u64::MAX), closing: false };
+    let scope = LimitScope::Unknown;
+    let slot = move |pool| HeldSlot { pool, scope, account, holder: Some(u64::MAX), closing: false };
     // Those of the profile count for its group too.
     let of_group = std::iter::repeat_n(slot(ProfileId(u32::MAX)), shared.saturating_sub(own) as usize);
     std::iter::repeat_n(slot(profile), own as usize).chain(of_group)

@@ -92,6 +92,7 @@ impl LeaseTable for RevocableTable {
                     since: Duration::ZERO,
                     max_streams: 1,
                     is_discovered: false,
+                    is_told: false,
                     n_reserved: 0,
                     is_unknown: false,
                 },
@@ -152,6 +153,10 @@ impl LeaseTable for RevocableTable {
 
     fn refused(&self, _: u64, _: &SlotPool, _: StreamId) -> bool {
         false
+    }
+
+    fn full_now(&self, _: u64, _: &SlotPool) -> u32 {
+        0
     }
 
     fn reserve(&self, _: ReservedSlots) {}

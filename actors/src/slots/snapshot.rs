@@ -63,6 +63,6 @@ impl SlotsSnapshot {
 
     /// Returns the limit of an account profile that was discovered since `changed_at`, the last change of its account.
     pub fn discovered_limit(&self, profile: ProfileId, changed_at: i64) -> Option<u32> {
-        self.discovered.get(&profile).filter(|it| it.0 == changed_at).map(|it| it.1)
+        self.discovered.get(&profile).filter(|it| it.0 >= changed_at).map(|it| it.1)
     }
 }

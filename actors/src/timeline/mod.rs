@@ -85,6 +85,8 @@ pub enum RunEntryKind {
     PullLost,
     /// The other node does not answer.
     OriginUnreachable,
+    /// A source was opened that plays, but has something that a person should know.
+    SourceNote,
     /// The records of the channel changed.
     PlanChanged,
     /// The last viewer left.

@@ -390,7 +390,11 @@ fn judge(
     let pool = candidate.candidate.pool.clone();
     env.plans.health().file_failed(candidate.file, pool.profile, error);
     let is_limit = error.can_be_connection_limit();
-    if is_limit && env.slots.refused(lease, &pool, candidate.candidate.stream) {
+    let is_crowded = match error.is_full_now() {
+        true => env.slots.full_now(lease, &pool) > 0,
+        false => is_limit && env.slots.refused(lease, &pool, candidate.candidate.stream),
+    };
+    if is_crowded {
         env.slots.make_room(holder.number(), pool);
     }
     is_limit

@@ -5,6 +5,7 @@ use std::future::poll_fn;
 
 use domain::egress::Reach;
 use domain::ids::{AccountId, ProfileId, StreamId};
+use domain::limits::LimitScope;
 use domain::plan::{Candidate, SlotPool};
 use domain::stream::{RequestHeaders, SourceKind};
 use media::testing::{Behaviour, TestFile};
@@ -46,6 +47,7 @@ fn candidate(path: &str, account: u32, max_streams: u32) -> TitleCandidate {
                 max_streams,
                 release_delay: Duration::ZERO,
                 changed_at: 0,
+                scope: LimitScope::Unknown,
                 shared: None,
             },
         },

@@ -28,7 +28,7 @@ use super::record::{
 use super::rules::{CRASH_COOLING, ClusterRule, WAITERS_MAX, YIELD_TIMEOUT};
 use super::tracked::{Tracked, WriteResult};
 use super::{BootTime, SwapOutcome, WriteNumber};
-use crate::limits::{self, HeldSlot, SlotDecision, SlotDemand};
+use crate::limits::{self, HeldSlot, LimitScope, SlotDecision, SlotDemand};
 use crate::plan::SlotPool;
 
 /// Stands for the holders of other nodes, which are never the requester.
@@ -591,10 +591,21 @@ impl Slots {
             let own = self.leases.get(&it.lease.number).filter(|_| it.lease.process == out.process);
             let holder = own.map_or(FOREIGN_HOLDER, |it| it.request.holder);
             let holder = (!matches!(it.state, SlotState::Cooling(_))).then_some(holder);
-            HeldSlot { pool: it.profile, account: it.account, holder, closing: it.state != SlotState::Held }
+            HeldSlot {
+                pool: it.profile,
+                scope: LimitScope::Unknown,
+                account: it.account,
+                holder,
+                closing: it.state != SlotState::Held,
+            }
         };
-        let waiting =
-            |(pool, account)| HeldSlot { pool, account, holder: Some(FOREIGN_HOLDER), closing: false };
+        let waiting = |(pool, account)| HeldSlot {
+            pool,
+            scope: LimitScope::Unknown,
+            account,
+            holder: Some(FOREIGN_HOLDER),
+            closing: false,
+        };
         let earlier = &table.waiters[..place.unwrap_or(table.waiters.len())];
         let mut held: Vec<_> = table.entries.iter().map(entry).collect();
         for it in earlier {
@@ -689,6 +700,8 @@ impl OwnLease {
         let pools = self.request.order.iter();
         let demands = pools.map(|it| SlotDemand {
             pool: it.profile,
+            // Limits of a cluster are configured ones.
+            scope: LimitScope::Unknown,
             max: it.max_streams,
             shared: it.shared.as_ref().map(|it| (&*it.accounts, it.max_streams)),
         });

@@ -1,9 +1,11 @@
 //! Decides about slots for upstream connections and about seats for sessions. The caller keeps track of the holders.
 
 mod observed;
+mod scope;
 mod seats;
 
 pub use self::observed::{ObservedLimit, may_open_beside};
+pub use self::scope::LimitScope;
 pub use self::seats::{HeldSeat, SeatDecision, SeatHolder, SeatRules, decide_seat};
 use crate::ids::{AccountId, ProfileId};
 
@@ -12,6 +14,8 @@ use crate::ids::{AccountId, ProfileId};
 pub struct HeldSlot {
     /// The account profile of the slot.
     pub pool: ProfileId,
+    /// The connections that the provider counts together with it.
+    pub scope: LimitScope,
     /// The account of the profile.
     pub account: AccountId,
     /// The holder, as any key chosen by the caller. `None` for a cooling slot: its connection is closed, but the
@@ -37,6 +41,8 @@ pub enum SlotDecision {
 pub struct SlotDemand<'a> {
     /// The account profile.
     pub pool: ProfileId,
+    /// The connections that its limit counts, if that is a discovered one; `Unknown` are those of the account profile.
+    pub scope: LimitScope,
     /// Its limit; 0 is unlimited.
     pub max: u32,
     /// The accounts of its server group, and their common limit.
@@ -67,13 +73,22 @@ pub fn decide_slot(order: &[SlotDemand<'_>], held: &[HeldSlot], requester: u64) 
         .map_or(SlotDecision::Full, SlotDecision::Wait)
 }
 
+/// Returns whether a limit of this account profile and scope counts a connection of another one. Where one of the scopes is
+/// not known, the profiles decide.
+pub fn counts_together(limit: (ProfileId, LimitScope), connection: (ProfileId, LimitScope)) -> bool {
+    match (limit.1, connection.1) {
+        (LimitScope::Unknown, _) | (_, LimitScope::Unknown) => limit.0 == connection.0,
+        (own, other) => own == other,
+    }
+}
+
 impl SlotDemand<'_> {
     /// Returns whether one more would fit into all pools if only the slots selected by `counts` were in use.
     fn has_room(&self, held: &[HeldSlot], counts: impl Fn(&HeldSlot) -> bool) -> bool {
         let fits = |max: u32, is_in: &dyn Fn(&HeldSlot) -> bool| {
             max == 0 || held.iter().filter(|it| is_in(it) && counts(it)).count() < max as usize
         };
-        fits(self.max, &|it| it.pool == self.pool)
+        fits(self.max, &|it| counts_together((self.pool, self.scope), (it.pool, it.scope)))
             && self.shared.is_none_or(|(accounts, max)| fits(max, &|it| accounts.contains(&it.account)))
     }
 }
@@ -101,10 +116,12 @@ mod tests {
         for (name, max) in order.split_whitespace().map(|it| it.split_once(':').unwrap()) {
             let is_member = accounts.contains(&AccountId(number(name)));
             let shared = group.filter(|_| is_member).map(|(_, max)| (&accounts[..], max));
-            demands.push(SlotDemand { pool: ProfileId(number(name)), max: max.parse().unwrap(), shared });
+            let (pool, max) = (ProfileId(number(name)), max.parse().unwrap());
+            demands.push(SlotDemand { pool, scope: LimitScope::Unknown, max, shared });
         }
         let slot = |it: &str| HeldSlot {
             pool: ProfileId(number(it)),
+            scope: LimitScope::Unknown,
             account: AccountId(number(it)),
             holder: it[1..2].parse().ok(),
             closing: it.ends_with('!'),
@@ -158,6 +175,30 @@ mod tests {
         check("a:1", "a~ a2", Full); // full without the cooling one
     }
 
+    #[test]
+    fn a_limit_of_a_login_counts_it_everywhere_and_that_of_a_host_counts_no_other_host() {
+        let (a, b) = (LimitScope::Host(1), LimitScope::Host(2));
+        let held = |pool, scope| HeldSlot {
+            pool: ProfileId(pool),
+            scope,
+            account: AccountId(pool),
+            holder: Some(9),
+            closing: false,
+        };
+        let decide = |scope, held: &[HeldSlot]| {
+            let demand = SlotDemand { pool: ProfileId(1), scope, max: 1, shared: None };
+            decide_slot(&[demand], held, 1)
+        };
+        assert_eq!(decide(a, &[held(1, b)]), SlotDecision::Grant(0));
+        assert_eq!(decide(a, &[held(1, a)]), SlotDecision::Full);
+        assert_eq!(decide(a, &[held(2, a)]), SlotDecision::Full, "the same login in another account");
+        // Slots of other processes say nothing of their login.
+        assert_eq!(decide(a, &[held(1, LimitScope::Unknown)]), SlotDecision::Full);
+        assert_eq!(decide(a, &[held(2, LimitScope::Unknown)]), SlotDecision::Grant(0));
+        // A configured limit counts the whole profile.
+        assert_eq!(decide(LimitScope::Unknown, &[held(1, b)]), SlotDecision::Full);
+    }
+
     /// Events of leases, as the provider sees them.
     #[derive(Debug, Clone)]
     enum Step {
@@ -196,7 +237,7 @@ mod tests {
             let accounts = [AccountId(1), AccountId(2)];
             let demand = |(max, id): (&u32, u32)| {
                 let shared = accounts.contains(&AccountId(id)).then_some((&accounts[..], shared_max));
-                SlotDemand { pool: ProfileId(id), max: *max, shared }
+                SlotDemand { pool: ProfileId(id), scope: LimitScope::Unknown, max: *max, shared }
             };
             let pools: Vec<_> = maxima.iter().zip(1..).map(demand).collect();
             let is_shared = |it: &HeldSlot| accounts.contains(&it.account);
@@ -224,7 +265,8 @@ mod tests {
                                 prop_assert!(free(&order[index]));
                                 prop_assert!(!order[..index].iter().any(|it| free(it) || is_own(it)), "order is kept");
                                 let pool = order[index].pool;
-                                held.push(HeldSlot { pool, account: AccountId(pool.0), holder: Some(holder), closing: false });
+                                let (scope, account) = (LimitScope::Unknown, AccountId(pool.0));
+                                held.push(HeldSlot { pool, scope, account, holder: Some(holder), closing: false });
                             }
                             SlotDecision::Wait(index) => {
                                 prop_assert!(!order[..=index].iter().any(free));

@@ -1,7 +1,8 @@
 //! What connections have shown about the number that a provider allows on an account profile.
 //!
 //! Most accounts have no configured limit, and many providers enforce one that the account does not name. The gateway
-//! discovers it by a refusal while connections of its own play, and forgets it when more connections play at once.
+//! discovers it by a refusal while connections of its own play, and forgets it when more connections play at once. A device
+//! that says that all its connections are in use is believed for a minute, because other programs use them too.
 
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,12 @@ const SAME_STREAM_INTERVAL: Duration = Duration::from_secs(60);
 /// Number of streams that may be refused beyond a discovered limit within [`REFUSAL_MEMORY`].
 const REFUSED_STREAMS_MAX: usize = 5;
 
+/// Time for which a device that says that all its connections are in use is believed.
+const TOLD_MEMORY: Duration = Duration::from_secs(60);
+
+/// Time after which it is asked again for a viewer who waited in vain.
+const TOLD_INTERVAL: Duration = Duration::from_secs(5);
+
 /// Observations about the connections of an account profile.
 ///
 /// - A refusal while connections play discovers a limit, unless more have played at once before: then the refusal has
@@ -27,17 +34,47 @@ pub struct ObservedLimit {
     /// Largest number of connections that played at once.
     peak: u32,
     discovered: Option<u32>,
+    /// When the provider last said that all its connections are in use, if the limit is known from that only.
+    told_at: Option<Instant>,
     /// The last refusal of each stream, oldest first. At most [`REFUSED_STREAMS_MAX`].
     refusals: Vec<(StreamId, Instant)>,
 }
 
 impl ObservedLimit {
     /// The value before the first observation.
-    pub const NOTHING: Self = Self { peak: 0, discovered: None, refusals: Vec::new() };
+    pub const NOTHING: Self = Self { peak: 0, discovered: None, told_at: None, refusals: Vec::new() };
 
     /// Returns the discovered limit.
     pub fn discovered(&self) -> Option<u32> {
         self.discovered
+    }
+
+    /// Returns the discovered limit, unless the provider only says that all its connections are in use now.
+    pub fn lasting(&self) -> Option<u32> {
+        self.discovered.filter(|_| self.told_at.is_none())
+    }
+
+    /// Returns whether the limit is known only because the provider says that all its connections are in use now.
+    pub fn is_told(&self) -> bool {
+        self.told_at.is_some()
+    }
+
+    /// The provider says that all its connections are in use, while `n_carried` of ours were playing or closing. Returns the
+    /// limit if it was not known.
+    pub fn told(&mut self, n_carried: u32, now: Instant) -> Option<u32> {
+        let is_new = self.discovered.is_none();
+        if n_carried == 0 || (!is_new && self.told_at.is_none()) {
+            return None;
+        }
+        (self.discovered, self.told_at) = (Some(n_carried), Some(now));
+        is_new.then_some(n_carried)
+    }
+
+    /// Forgets what the provider said more than a minute ago.
+    pub fn expire(&mut self, now: Instant) {
+        if self.told_at.take_if(|it| now.saturating_duration_since(*it) >= TOLD_MEMORY).is_some() {
+            self.discovered = None;
+        }
     }
 
     /// Returns whether two connections have played at once.
@@ -51,6 +88,7 @@ impl ObservedLimit {
         let disproved = self.discovered.take_if(|it| *it < n_playing);
         if disproved.is_some() {
             self.refusals.clear();
+            self.told_at = None;
         }
         disproved
     }
@@ -66,6 +104,7 @@ impl ObservedLimit {
             self.refusals.remove(0);
         }
         self.refusals.push((stream, now));
+        self.told_at = None;
         (self.discovered.replace(n_carried) != Some(n_carried)).then_some(n_carried)
     }
 
@@ -76,6 +115,9 @@ impl ObservedLimit {
     /// minute, and none is after five different ones were refused within ten minutes.
     pub fn may_exceed(&self, stream: StreamId, now: Instant) -> bool {
         let age = |at: Instant| now.saturating_duration_since(at);
+        if let Some(at) = self.told_at {
+            return age(at) >= TOLD_INTERVAL;
+        }
         let n_refused = self.refusals.iter().filter(|it| is_remembered(it.1, now)).count();
         let was_refused = self.refusals.iter().any(|it| it.0 == stream && age(it.1) < SAME_STREAM_INTERVAL);
         !was_refused && n_refused < REFUSED_STREAMS_MAX
@@ -131,6 +173,38 @@ mod tests {
         assert_eq!(observed.refused(NEWS, 1, now), None);
         assert_eq!(observed.refused(NEWS, 2, now), Some(2));
         assert_eq!(observed.discovered(), Some(2));
+    }
+
+    #[test]
+    fn a_device_that_says_that_it_is_full_is_believed_for_a_minute() {
+        let now = start();
+        let after = |seconds: f64| now + Duration::from_secs_f64(seconds);
+        let mut observed = ObservedLimit::NOTHING;
+        assert_eq!(observed.told(0, now), None, "no other connection plays");
+        assert_eq!((observed.discovered(), observed.is_told()), (None, false));
+        observed.plays(3);
+        assert_eq!(observed.told(2, now), Some(2), "others share the device, so more played before");
+        assert!(observed.is_told());
+        for (seconds, may_exceed) in [(0.0, false), (4.9, false), (5.0, true)] {
+            assert_eq!(observed.may_exceed(NEWS, after(seconds)), may_exceed, "{seconds}");
+        }
+        observed.expire(after(59.9));
+        assert_eq!(observed.discovered(), Some(2));
+        observed.expire(after(60.1));
+        assert_eq!((observed.discovered(), observed.is_told()), (None, false));
+        // Another refusal begins the minute anew, and its number counts.
+        observed.told(2, after(100.0));
+        assert_eq!(observed.told(1, after(140.0)), None);
+        observed.expire(after(199.0));
+        assert_eq!(observed.discovered(), Some(1));
+        assert_eq!(observed.plays(2), Some(1));
+        assert!(!observed.is_told());
+        // A limit that was discovered otherwise stays.
+        observed.refused(NEWS, 2, after(300.0));
+        observed.refused(NEWS, 3, after(300.0));
+        assert_eq!(observed.told(1, after(301.0)), None);
+        observed.expire(after(400.0));
+        assert_eq!((observed.discovered(), observed.is_told()), (Some(3), false));
     }
 
     #[test]

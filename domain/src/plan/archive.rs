@@ -7,6 +7,7 @@ use crate::catchup::{Archive, ArchiveTimes};
 use crate::channel::Channel;
 use crate::egress::{account_headers, reach_of};
 use crate::ids::StreamId;
+use crate::limits::LimitScope;
 use crate::stream::SourceKind;
 use crate::stream_profile::Delivery;
 
@@ -81,6 +82,7 @@ pub fn plan_archive(
                 headers.user_agent = records.default_user_agent();
             }
             let candidate = Candidate {
+                pool: SlotPool::new(&account, profile, members.clone(), LimitScope::new(&url, &headers)),
                 // What fails here says nothing about the live stream.
                 stream: StreamId(0),
                 stream_name: stream.name().to_owned(),
@@ -93,7 +95,6 @@ pub fn plan_archive(
                 profile: delivery,
                 live_form: None,
                 command: None,
-                pool: SlotPool::new(&account, profile, members.clone()),
             };
             let file = file_of(archive, stream.id, times);
             let start = match programme {

@@ -25,6 +25,7 @@ use crate::command::Argv;
 use crate::egress::{Reach, account_headers, reach_of};
 use crate::health::{SCORE_UNKNOWN, rank};
 use crate::ids::{AccountId, ChannelId, ProfileId, ServerGroupId, StreamId, StreamProfileId};
+use crate::limits::{LimitScope, counts_together};
 use crate::panel::LiveForm;
 use crate::pattern::Pattern;
 use crate::playout::PlayoutCandidate;
@@ -130,6 +131,8 @@ pub struct SlotPool {
     /// Time of the last change of the account or its profiles by an admin, in milliseconds since 1970. What was
     /// observed before it may be outdated.
     pub changed_at: i64,
+    /// The connections that the provider counts together with those of this candidate.
+    pub scope: LimitScope,
     /// The pool of the account's server group. A lease takes a slot of both pools.
     pub shared: Option<SharedPool>,
 }
@@ -158,10 +161,22 @@ impl SlotPool {
     /// Returns whether a connection of one counts for a limit of the other.
     pub fn shares_limit_with(&self, other: &Self) -> bool {
         let group = |it: &Self| it.shared.as_ref().map(|it| it.group);
-        self.profile == other.profile || (group(self).is_some() && group(self) == group(other))
+        self.counts(other.profile, other.scope) || (group(self).is_some() && group(self) == group(other))
     }
 
-    fn new(account: &Account, profile: &AccountProfile, members: Option<ServerGroupMembers>) -> Self {
+    /// Returns whether its limit counts a connection of this account profile and scope. Configured limits are those of the
+    /// whole profile, and discovered ones those of a login or host.
+    pub fn counts(&self, profile: ProfileId, scope: LimitScope) -> bool {
+        let own = if self.max_streams == 0 { self.scope } else { LimitScope::Unknown };
+        counts_together((self.profile, own), (profile, scope))
+    }
+
+    fn new(
+        account: &Account,
+        profile: &AccountProfile,
+        members: Option<ServerGroupMembers>,
+        scope: LimitScope,
+    ) -> Self {
         Self {
             account: account.id,
             account_name: account.name.clone(),
@@ -169,6 +184,7 @@ impl SlotPool {
             max_streams: profile.limit(),
             release_delay: account.release_delay,
             changed_at: account.updated_at,
+            scope,
             shared: members.map(|it| SharedPool::new(it, profile)),
         }
     }
@@ -273,6 +289,12 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
             };
             match readers.delivery(&url, &account, &profile, &headers) {
                 Ok((delivery, command)) => plan.candidates.push(Candidate {
+                    pool: SlotPool::new(
+                        &account,
+                        account_profile,
+                        members.clone(),
+                        LimitScope::new(&url, &headers),
+                    ),
                     stream: stream.id,
                     stream_name: stream.name().to_owned(),
                     kind: SourceKind::from_url(&url),
@@ -286,7 +308,6 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
                     proxy: account.proxy.clone(),
                     profile: delivery,
                     command,
-                    pool: SlotPool::new(&account, account_profile, members.clone()),
                 }),
                 Err(why) => reason = reason.or(Some(why)),
             }

@@ -7,6 +7,7 @@ use super::{ActiveServer, Candidate, PlanRecords, Rewrites, SlotPool};
 use crate::account::{Account, PlaylistLocation};
 use crate::egress::{account_headers, reach_of_version};
 use crate::ids::{AccountId, StreamId};
+use crate::limits::LimitScope;
 use crate::source_url::SourceUrl;
 use crate::stream::SourceKind;
 use crate::stream_profile::Delivery;
@@ -133,6 +134,7 @@ pub fn plan_title(name: &str, versions: &[TitleVersion], records: &impl PlanReco
             let rank = records.file_rank(file, profile.id);
             let candidate = TitleCandidate {
                 candidate: Candidate {
+                    pool: SlotPool::new(&account, profile, members.clone(), LimitScope::new(&url, &headers)),
                     // A film has no stream.
                     stream: StreamId(0),
                     stream_name: name.to_owned(),
@@ -145,7 +147,6 @@ pub fn plan_title(name: &str, versions: &[TitleVersion], records: &impl PlanReco
                     profile: delivery,
                     live_form: None,
                     command: None,
-                    pool: SlotPool::new(&account, profile, members.clone()),
                 },
                 file,
                 extension: version.extension.clone(),

@@ -11,6 +11,7 @@ mod hls;
 mod http;
 mod known;
 mod node;
+mod note;
 mod open;
 pub(crate) mod payload;
 mod probe;
@@ -40,6 +41,7 @@ use self::file::FileSource;
 use self::hls::HlsSource;
 use self::http::HttpUpstream;
 use self::node::NodeSource;
+use self::probe::Probe;
 use self::process::ProcessSource;
 use self::radio::{ConvertedSource, RadioSource};
 use self::udp::UdpSource;
@@ -51,6 +53,7 @@ pub(crate) use self::hls::SegmentStart;
 pub use self::known::KnownSource;
 pub(crate) use self::node::NodeChunk;
 pub use self::node::NodeRequest;
+pub use self::note::SourceNote;
 pub use self::open::{attach_node, check_udp_address, open, open_fed, open_node, open_with_output};
 pub use self::process::{
     FileJob, FileJobEnd, PipedCommand, PipedProgram, Pipes, ProgramEnd, RunEnd, ScriptEnd, ScriptJob,
@@ -74,6 +77,8 @@ pub struct SourceInfo {
     pub n_redirects: usize,
     /// The findings of the opening, for the next one.
     pub known: KnownSource,
+    /// What a person should know about the stream.
+    pub notes: Vec<SourceNote>,
     /// Time from the first connection attempt to the first payload packet.
     pub opened_in: Duration,
 }
@@ -84,8 +89,14 @@ impl SourceInfo {
             place: place.into(),
             n_redirects: 0,
             known: KnownSource::default(),
+            notes: Vec::new(),
             opened_in: started.elapsed(),
         }
+    }
+
+    /// Adds what the first bytes of the body have shown.
+    fn with_probe(self, probe: &Probe) -> Self {
+        Self { known: KnownSource::from_hints(&probe.hints()), notes: probe.notes(), ..self }
     }
 }
 

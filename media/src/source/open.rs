@@ -25,7 +25,7 @@ use super::settings::SourceSettings;
 use super::target::{HttpTarget, location, program_address};
 use super::udp::{self, UdpSource, UdpTarget};
 use super::upstream::Upstream;
-use super::{KnownSource, ProgramOutput, Source, SourceInfo, SourceKind, Supply};
+use super::{ProgramOutput, Source, SourceInfo, SourceKind, Supply};
 use crate::dial::BoxedSocket;
 use crate::error::{Cause, UpstreamError};
 use crate::permit::Permit;
@@ -193,16 +193,16 @@ async fn open_address(
     let OpenedHttp { target, n_redirects, supply, body, filter, sends_titles, .. } = opened;
     let place = target.address.to_string();
     match body {
-        OpenedBody::Stream(read_ahead, hints) => {
+        OpenedBody::Stream(read_ahead, probe) => {
             http.delivers();
             debug!(%place, n_redirects, "upstream opened");
-            let known = KnownSource { sends_titles, ..KnownSource::from_hints(&hints) };
-            let info = SourceInfo { n_redirects, known, ..SourceInfo::new(place, started) };
+            let mut info = SourceInfo { n_redirects, ..SourceInfo::new(place, started) }.with_probe(&probe);
+            info.known.sends_titles = sends_titles;
             let kind = match filter.is_empty() {
                 true => SourceKind::Http(http),
                 false => SourceKind::Filtered(Box::new(FilteredBody::new(http, filter))),
             };
-            Ok(Source { info, hints, read_ahead, supply, kind, is_whole: false })
+            Ok(Source { info, hints: probe.hints(), read_ahead, supply, kind, is_whole: false })
         }
         OpenedBody::Radio(frames) => {
             http.delivers();
@@ -240,13 +240,12 @@ async fn open_address(
                 let mut hls = Box::new(HlsSource::new(http, &upstream, request, response));
                 let deadline = started + upstream.settings.program_start_timeout;
                 match first_payload_of(&mut hls, request.table_hints(), deadline).await {
-                    Ok(hints) => {
-                        let known = KnownSource::from_hints(&hints);
-                        let info = SourceInfo { n_redirects, known, ..SourceInfo::new(place, started) };
+                    Ok(probe) => {
+                        let info = SourceInfo { n_redirects, ..SourceInfo::new(place, started) };
                         let kind = SourceKind::Hls(hls);
                         return Ok(Source {
-                            info,
-                            hints,
+                            info: info.with_probe(&probe),
+                            hints: probe.hints(),
                             // The source of the playlist keeps it.
                             read_ahead: VecDeque::new(),
                             supply: Supply::Segments,
@@ -312,8 +311,7 @@ async fn open_udp(
     }
     udp.delivers();
     let hints = probe.hints();
-    let known = KnownSource::from_hints(&hints);
-    let info = SourceInfo { known, ..SourceInfo::new(udp.place(), started) };
+    let info = SourceInfo::new(udp.place(), started).with_probe(&probe);
     let read_ahead = read_ahead.pieces;
     debug!(place = %info.place, "receiving datagrams");
     Ok(Source { info, hints, read_ahead, supply: Supply::Live, kind: SourceKind::Udp(udp), is_whole: false })
@@ -421,25 +419,26 @@ async fn open_converted(
     })
 }
 
-/// Reads an HLS source ahead until its first payload packet. Returns what is known of its tables then.
+/// Reads an HLS source ahead until its first payload packet. Returns the probe that has found it.
 async fn first_payload_of(
     hls: &mut HlsSource,
     hints: TableHints,
     deadline: Instant,
-) -> Result<TableHints, UpstreamError> {
+) -> Result<Probe, UpstreamError> {
     let mut probe = Probe::new(None, hints);
     let reading = async {
         loop {
             match probe.push(&hls.read_ahead(READ_AHEAD_BYTES_MAX).await?)? {
                 Probed::More => {}
-                Probed::Payload => return Ok::<_, UpstreamError>(probe.hints()),
+                Probed::Payload => return Ok::<_, UpstreamError>(()),
                 other => return Err(Cause::NotTs(other.description().to_owned()).into()),
             }
         }
     };
     let opened = timeout_at(deadline, reading).await;
     let late = || probe.cause_of_timeout().into();
-    opened.unwrap_or_else(|_| Err(hls.last_error().unwrap_or_else(late)))
+    opened.unwrap_or_else(|_| Err(hls.last_error().unwrap_or_else(late)))?;
+    Ok(probe)
 }
 
 /// Returns whether the server that a request names does not serve this address, so that it may serve another one of the same
@@ -527,8 +526,8 @@ struct OpenedHttp {
 }
 
 enum OpenedBody {
-    /// A transport stream: its bytes up to and including the first payload packet, and what is known of its tables.
-    Stream(VecDeque<Bytes>, TableHints),
+    /// A transport stream: its bytes up to and including the first payload packet, and the probe that has found it.
+    Stream(VecDeque<Bytes>, Box<Probe>),
     /// Audio frames, with the reader that has the first bytes.
     Radio(Box<FrameReader>),
     /// Sound that a program converts, with everything that was read of it.
@@ -660,7 +659,7 @@ async fn open_response(
         let body = match first_bytes {
             FirstBytes::Radio(frames) => OpenedBody::Radio(frames),
             FirstBytes::Audio(container, early) => OpenedBody::Audio(container, early),
-            FirstBytes::Payload(read_ahead, hints) => OpenedBody::Stream(read_ahead, hints),
+            FirstBytes::Payload(read_ahead, probe) => OpenedBody::Stream(read_ahead, probe),
             FirstBytes::Playlist(format, early) => {
                 let (url, described) = (target.expose(), cookies.described(&target));
                 let address = PlaylistAddress { format, url, cookies: described, is_trusted };
@@ -679,8 +678,8 @@ async fn open_response(
 
 /// The beginning of a body.
 enum FirstBytes {
-    /// Everything up to and including the first payload packet, and what is known of the tables.
-    Payload(VecDeque<Bytes>, TableHints),
+    /// Everything up to and including the first payload packet, and the probe that has found it.
+    Payload(VecDeque<Bytes>, Box<Probe>),
     /// A playlist, with everything that was read of it.
     Playlist(PlaylistFormat, VecDeque<Bytes>),
     /// Audio frames, with the reader that has the first bytes.
@@ -754,7 +753,7 @@ async fn first_bytes(
                     probe = Probe::from_unpacked(content_type, hints.clone());
                     continue;
                 }
-                Probed::Payload => FirstBytes::Payload(read_ahead.pieces, probe.hints()),
+                Probed::Payload => FirstBytes::Payload(read_ahead.pieces, Box::new(probe)),
                 Probed::Audio(container) => FirstBytes::Audio(container, read_ahead.pieces),
                 Probed::Radio => FirstBytes::Radio(Box::new(probe.into_frames())),
                 Probed::Playlist(format) => FirstBytes::Playlist(format, packed.unwrap_or(read_ahead).pieces),

@@ -4,6 +4,7 @@
 use bytes::Bytes;
 
 use crate::error::Cause;
+use crate::source::note::SourceNote;
 use crate::ts::align::Aligner;
 use crate::ts::packet::{Packet, packets};
 use crate::ts::pes::is_pes_start;
@@ -159,6 +160,21 @@ impl BytePayloadDetector {
     /// Returns what is known of the tables for the next reader of this source.
     pub(super) fn hints(&self) -> TableHints {
         TableHints { program: self.hints.program, wrong_checksums: self.detector.tables.wrong_checksums() }
+    }
+
+    /// Returns what a person should know about the tables.
+    pub(super) fn notes(&self) -> Vec<SourceNote> {
+        let reader = &self.detector.tables;
+        let Some(tables) = reader.tables() else { return Vec::new() };
+        let mut notes: Vec<_> = reader.wrong_checksums().into_iter().map(SourceNote::TableChecksum).collect();
+        let number = tables.pmt.program;
+        notes.extend(reader.odd_number().map(|pmt| SourceNote::ProgramNumber { pat: number, pmt }));
+        let mut programs = tables.pat.programs.iter().map(|it| it.0).filter(|it| *it != 0);
+        let n_programs = programs.clone().count();
+        if self.hints.program.is_none() && programs.next() != Some(number) {
+            notes.push(SourceNote::ProgramChosen { number, n_programs });
+        }
+        notes
     }
 
     /// Returns why there are no tables.

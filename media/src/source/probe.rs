@@ -4,6 +4,7 @@ use bytes::{Bytes, BytesMut};
 
 use crate::error::Cause;
 use crate::radio::{FrameReader, IcyHeaders};
+use crate::source::note::SourceNote;
 use crate::source::payload::BytePayloadDetector;
 use crate::source::request::{AudioContainer, PlaylistFormat};
 use crate::ts::table_reader::TableHints;
@@ -187,6 +188,11 @@ impl Probe {
     /// Returns what is known of the tables for the next reader of this source.
     pub(super) fn hints(&self) -> TableHints {
         self.detector.hints()
+    }
+
+    /// Returns what a person should know about the tables.
+    pub(super) fn notes(&self) -> Vec<SourceNote> {
+        self.detector.notes()
     }
 
     /// Returns the cause if the first payload packet did not arrive in time.

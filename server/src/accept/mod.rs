@@ -10,7 +10,7 @@
 //!    └──── admitted ───────► serve ── stream ──► leaves HTTP; the task sends the stream, then closes
 //!                              ├───── drain ───► finishes the current response, accepts no further request
 //!                              ├───── cancel ──► reset
-//!                              └───── hang-up ─► closed, although bytes of a next request hide it from hyper
+//!                              └───── hang-up ─► closed; a client that only closed its side still gets its responses
 //! ```
 
 use std::convert::Infallible;
@@ -152,6 +152,8 @@ impl Server {
             .header_read_timeout(header_timeout)
             .max_buf_size(HEAD_BYTES_MAX)
             .max_headers(HEADERS_MAX)
+            // The watch of a connection finds out who has left.
+            .half_close(true)
             // Some set-top boxes match "Content-Type" with this capitalisation only.
             .title_case_headers(true);
         let acceptor = Acceptor {
@@ -309,6 +311,7 @@ impl<H: Handler> Acceptor<H> {
             let (version, take_over) = (request.version(), Arc::clone(&stream));
             let socket = Arc::clone(&of_response);
             let answering = Arc::clone(&of_service);
+            socket.set_response_due(true);
             async move {
                 let response = handler.answer(request).await;
                 if let Some(stream) = Stream::take(&response, version) {
@@ -316,6 +319,7 @@ impl<H: Handler> Acceptor<H> {
                     // The library must not respond. Taking the stream drops this future.
                     std::future::pending::<()>().await;
                 }
+                socket.set_response_due(false);
                 // The response before has been written: the library reads the next request only then.
                 socket.set_file(response.extensions().get::<FileBody>().cloned());
                 if response.extensions().get::<LiveBody>().is_some() {

@@ -6,14 +6,24 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use config::Config;
 use futures_util::StreamExt;
+use futures_util::future::join_all;
+use http::StatusCode;
+use http::header::{LOCATION, UPGRADE};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Frame;
+use media::PACKET;
+use media::ring::{Budget, EndReason, JoinPoint, RingSettings, Writer, ring};
+use media::ts::packet::null_packet;
+use socket2::SockRef;
+use tokio::io::copy_bidirectional;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::*;
 use crate::origin::Origins;
+use crate::socket::PROBE_PAUSE;
+use crate::stream::StreamTail;
 
 /// Time limit for every wait, long enough for a busy machine.
 const WAIT_MAX: Duration = Duration::from_secs(20);
@@ -21,21 +31,26 @@ const NEVER: Duration = Duration::from_secs(3600);
 
 type TestBody = UnsyncBoxBody<Bytes, Infallible>;
 
-/// Answers `/endless` with an endless body, `/silent` with one piece of a body that never continues, `/slow` after a
-/// short wait, `/never` never, and everything else with the id of the connection.
+/// Answers `/endless` with an endless body, `/silent` with one piece of a body that never continues, `/pieces` with many
+/// pieces and short pauses, `/never` never, `/upload` with the body of the request, `/stream` with a live stream, and
+/// everything else with the id of the connection. A query is the number of milliseconds until it begins.
 #[derive(Clone)]
 struct TestHandler {
     seen: mpsc::UnboundedSender<Arc<Connection>>,
+    writers: mpsc::UnboundedSender<Writer>,
     n_waiting: Arc<AtomicUsize>,
 }
 
 impl Handler for TestHandler {
     type Body = TestBody;
 
-    async fn answer(&self, request: Request<Incoming>) -> Response<TestBody> {
+    async fn answer(&self, mut request: Request<Incoming>) -> Response<TestBody> {
         let connection = Arc::clone(request.extensions().get::<Arc<Connection>>().unwrap());
         let id = connection.id;
         self.seen.send(connection).unwrap();
+        if let Some(delay) = request.uri().query() {
+            sleep(Duration::from_millis(delay.parse().unwrap())).await;
+        }
         match request.uri().path() {
             "/endless" => {
                 let piece = Bytes::from(vec![b'x'; 64 << 10]);
@@ -48,9 +63,46 @@ impl Handler for TestHandler {
                 let pieces = pieces.chain(futures_util::stream::pending());
                 Response::new(StreamBody::new(pieces).boxed_unsync())
             }
-            "/slow" => {
-                sleep(Duration::from_millis(100)).await;
-                Response::new(Full::from("slow").boxed_unsync())
+            "/pieces" => {
+                let pieces = futures_util::stream::iter(0..PIECES).then(|_| async {
+                    sleep(PROBE_PAUSE).await;
+                    Ok(Frame::data(Bytes::from_static(b"piece ")))
+                });
+                Response::new(StreamBody::new(pieces).boxed_unsync())
+            }
+            "/refused" => {
+                let refused = Response::builder().status(StatusCode::SERVICE_UNAVAILABLE);
+                refused.body(Full::from("refused").boxed_unsync()).unwrap()
+            }
+            "/elsewhere" => {
+                let redirect = Response::builder().status(StatusCode::FOUND).header(LOCATION, "/there");
+                redirect.body(Full::from("").boxed_unsync()).unwrap()
+            }
+            "/upload" => {
+                let body = request.body_mut().collect().await.unwrap().to_bytes();
+                sleep(2 * PROBE_PAUSE).await;
+                Response::new(Full::from(body).boxed_unsync())
+            }
+            "/stream" => {
+                let (writer, ring) = ring(RingSettings::default(), &Budget::new(64 << 20));
+                let tail = StreamTail::new(ring.tail(JoinPoint::Oldest, None), None);
+                self.writers.send(writer).unwrap();
+                let mut response = Response::new(Full::from("").boxed_unsync());
+                response.extensions_mut().insert(tail);
+                response
+            }
+            "/upgrade" => {
+                let upgrade = hyper::upgrade::on(&mut request);
+                tokio::spawn(async move {
+                    let mut upgraded = TokioIo::new(upgrade.await.unwrap());
+                    let mut received = Vec::new();
+                    upgraded.read_to_end(&mut received).await.unwrap();
+                    sleep(20 * PROBE_PAUSE).await;
+                    upgraded.write_all(&received).await.unwrap();
+                    upgraded.shutdown().await.unwrap();
+                });
+                let switching = Response::builder().status(StatusCode::SWITCHING_PROTOCOLS);
+                switching.header(UPGRADE, "echo").body(Full::from("").boxed_unsync()).unwrap()
             }
             "/never" => {
                 let _waiting = Waiting::begin(&self.n_waiting);
@@ -60,6 +112,9 @@ impl Handler for TestHandler {
         }
     }
 }
+
+/// Number of pieces of `/pieces`, which take longer than a silent response may.
+const PIECES: usize = 30;
 
 struct Waiting(Arc<AtomicUsize>);
 
@@ -81,6 +136,7 @@ struct TestServer {
     server: Server,
     admission: Arc<Admission>,
     seen: mpsc::UnboundedReceiver<Arc<Connection>>,
+    writers: mpsc::UnboundedReceiver<Writer>,
     n_waiting: Arc<AtomicUsize>,
 }
 
@@ -97,10 +153,11 @@ fn start_on(
     header_timeout: Duration,
 ) -> TestServer {
     let (tx, seen) = mpsc::unbounded_channel();
+    let (writers_tx, writers) = mpsc::unbounded_channel();
     let n_waiting = Arc::new(AtomicUsize::new(0));
-    let inner = TestHandler { seen: tx, n_waiting: Arc::clone(&n_waiting) };
+    let inner = TestHandler { seen: tx, writers: writers_tx, n_waiting: Arc::clone(&n_waiting) };
     let server = Server::start(listener, inner, Arc::clone(&admission), header_timeout, &Handle::current());
-    TestServer { address, server, admission, seen, n_waiting }
+    TestServer { address, server, admission, seen, writers, n_waiting }
 }
 
 impl TestServer {
@@ -113,6 +170,21 @@ impl TestServer {
     async fn ask(&self, request: &str) -> String {
         read_all(&mut self.send(request).await).await
     }
+
+    /// Sends bytes, closes the client's side of the connection, and reads to the end of the server's.
+    async fn ask_and_half_close(&self, requests: &str) -> String {
+        let mut socket = self.send(requests).await;
+        socket.shutdown().await.unwrap();
+        read_all(&mut socket).await
+    }
+}
+
+/// Closes both sides of a connection: the next bytes of the server are refused, or, with a reset, it is told at once.
+fn leave(socket: TcpStream, is_reset: bool) {
+    if is_reset {
+        SockRef::from(&socket).set_linger(Some(Duration::ZERO)).unwrap();
+    }
+    drop(socket);
 }
 
 /// Reads until the server closes the connection. A reset counts as a close.
@@ -227,11 +299,58 @@ async fn a_client_that_resumes_reading_is_served_again() {
 #[tokio::test]
 async fn a_client_that_leaves_early_ends_its_handler() {
     let mut server = start(Admission::new(0, 0), NEVER).await;
-    let socket = server.send("GET /never HTTP/1.1\r\nhost: a\r\n\r\n").await;
-    server.seen.recv().await.unwrap();
-    until("the handler waits", || server.n_waiting.load(Ordering::SeqCst) == 1).await;
-    drop(socket);
-    until("the handler ends", || server.n_waiting.load(Ordering::SeqCst) == 0).await;
+    for (is_reset, is_half_closed) in [(false, false), (true, false), (false, true), (true, true)] {
+        let mut socket = server.send("GET /never HTTP/1.1\r\nhost: a\r\n\r\n").await;
+        server.seen.recv().await.unwrap();
+        until("the handler waits", || server.n_waiting.load(Ordering::SeqCst) == 1).await;
+        if is_half_closed {
+            socket.shutdown().await.unwrap();
+            let mut early = [0; 7];
+            timeout(WAIT_MAX, socket.read_exact(&mut early)).await.expect("early bytes").unwrap();
+            assert_eq!(&early, b"HTTP/1.");
+            assert_eq!(server.n_waiting.load(Ordering::SeqCst), 1);
+        }
+        leave(socket, is_reset);
+        until("the handler ends", || server.n_waiting.load(Ordering::SeqCst) == 0).await;
+        until("the connection is gone", || server.admission.n_open() == 0).await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_during_a_response_is_noticed() {
+    let mut server = start(Admission::new(0, 0), NEVER).await;
+    for path in ["/silent", "/pieces", "/endless"] {
+        for is_reset in [false, true] {
+            let mut socket = server.send(&format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n")).await;
+            server.seen.recv().await.unwrap();
+            timeout(WAIT_MAX, socket.read_u8()).await.expect("the response begins").unwrap();
+            leave(socket, is_reset);
+            until("the connection is gone", || server.admission.n_open() == 0).await;
+        }
+    }
+}
+
+/// Programs that publish the ports of a container forward bytes in both directions. They take a first write for a client
+/// that has left, and learn only from that one that they must close.
+#[tokio::test]
+async fn a_client_that_leaves_behind_a_program_that_forwards_its_bytes_is_noticed() {
+    let mut server = start(Admission::new(0, 0), NEVER).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let published = listener.local_addr().unwrap();
+    let address = server.address;
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let mut inside = TcpStream::connect(address).await.unwrap();
+            tokio::spawn(async move { copy_bidirectional(&mut client, &mut inside).await.is_ok() });
+        }
+    });
+    for path in ["/never", "/stream"] {
+        let mut socket = TcpStream::connect(published).await.unwrap();
+        socket.write_all(format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes()).await.unwrap();
+        server.seen.recv().await.unwrap();
+        drop(socket);
+        until("the connection is gone", || server.admission.n_open() == 0).await;
+    }
 }
 
 /// Regression: hyper does not read while it sends a response and has bytes of a next request, so the end behind them
@@ -259,28 +378,112 @@ async fn a_client_that_leaves_after_pipelined_bytes_is_noticed() {
     }
 }
 
-/// `echo "GET …" | nc` sends a surplus line break and half-closes the connection.
+/// A program such as `nc` closes its side of the connection after its request; some of them send a surplus line break.
 #[tokio::test]
-async fn a_client_that_half_closes_after_pipelined_bytes_gets_a_response_that_is_soon_ready() {
+async fn a_client_that_half_closes_after_its_request_is_served() {
     let server = start(Admission::new(0, 0), NEVER).await;
-    for pipelined in ["\n", "GET / HTTP/1.1\r\nhost: a\r\n\r\n"] {
-        let mut socket = server.send(&format!("GET /slow HTTP/1.1\r\nhost: a\r\n\r\n{pipelined}")).await;
+    let get = |path: &str| format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n");
+    let upload = "content-length: 4\r\n\r\nbody";
+    let pieces = "piece ".repeat(PIECES);
+    let mut asked = Vec::new();
+    // Before the first byte that is sent early, after it, and after the last one.
+    for ms in [0, 60, 100, 300] {
+        let requests = [
+            (format!("GET /pieces?{ms} HTTP/1.0\r\n\r\n"), vec!["HTTP/1.0 200 OK"], pieces.as_str()),
+            (get(&format!("/pieces?{ms}")), vec!["HTTP/1.1 200 OK"], "\r\n0\r\n\r\n"),
+            (get(&format!("/refused?{ms}")), vec!["HTTP/1.1 503 Service Unavailable"], "refused"),
+            (get(&format!("/refused?{ms}")) + "\n", vec!["HTTP/1.1 503 Service Unavailable"], "refused"),
+            (get(&format!("/elsewhere?{ms}")), vec!["HTTP/1.1 302 Found"], "\r\n\r\n"),
+            (format!("HEAD /refused?{ms} HTTP/1.0\r\n\r\n"), vec!["HTTP/1.0 503"], "\r\n\r\n"),
+            (format!("POST /upload?{ms} HTTP/1.1\r\nhost: a\r\n{upload}"), vec!["HTTP/1.1 200 OK"], "body"),
+            (
+                format!("POST /upload?{ms} HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\n{upload}"),
+                vec!["HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 200 OK"],
+                "body",
+            ),
+            (
+                get(&format!("/refused?{ms}")) + &get("/?0") + &get(&format!("/refused?{ms}")),
+                vec!["HTTP/1.1 503", "HTTP/1.1 200", "HTTP/1.1 503"],
+                "refused",
+            ),
+        ];
+        for (request, heads, end) in requests {
+            let server = &server;
+            asked.push(async move {
+                let answer = server.ask_and_half_close(&request).await;
+                let begins: Vec<_> = answer.match_indices("HTTP/1.").map(|it| &answer[it.0..]).collect();
+                let is_same = |it: (&&str, &&str)| it.0.starts_with(*it.1);
+                assert!(answer.starts_with("HTTP/1.") && begins.len() == heads.len(), "{request}: {answer}");
+                assert!(
+                    begins.iter().zip(&heads).all(is_same) && answer.ends_with(end),
+                    "{request}: {answer}"
+                );
+            });
+        }
+    }
+    join_all(asked).await;
+    until("no connection is left", || server.admission.n_open() == 0).await;
+}
+
+#[tokio::test]
+async fn a_half_closed_client_gets_a_live_stream() {
+    let mut server = start(Admission::new(0, 0), NEVER).await;
+    for (ms, pipelined) in [(0, ""), (0, "\n"), (100, ""), (300, "\n")] {
+        let mut socket =
+            server.send(&format!("GET /stream?{ms} HTTP/1.1\r\nhost: a\r\n\r\n{pipelined}")).await;
         socket.shutdown().await.unwrap();
-        let answers = read_all(&mut socket).await;
-        assert!(answers.starts_with("HTTP/1.1 200") && answers.contains("\r\n\r\nslow"), "{answers}");
+        let mut writer = server.writers.recv().await.unwrap();
+        let mut packet = null_packet();
+        packet[1] = 1;
+        writer.push_packets(&packet.repeat(100), Instant::now());
+        let mut received = Vec::new();
+        while received.len() < 120 * PACKET {
+            timeout(WAIT_MAX, socket.read_buf(&mut received)).await.expect("null packets").unwrap();
+        }
+        writer.push_packets(&packet.repeat(100), Instant::now());
+        writer.end(EndReason::Stopped);
+        timeout(WAIT_MAX, socket.read_to_end(&mut received)).await.expect("the stream ends").unwrap();
+        let n_head = received.windows(4).position(|it| it == b"\r\n\r\n").expect("a head") + 4;
+        let (head, body) = received.split_at(n_head);
+        assert!(head.starts_with(b"HTTP/1.1 200 OK\r\n"), "{}", String::from_utf8_lossy(head));
+        assert_eq!(body.chunks(PACKET).filter(|it| *it == packet).count(), 200);
+        assert!(body.chunks(PACKET).all(|it| it == packet || it == null_packet()));
+        until("the connection is gone", || server.admission.n_open() == 0).await;
+    }
+}
+
+/// A body that is silent for ever must not keep a seat.
+#[tokio::test]
+async fn a_client_that_half_closed_and_gets_nothing_is_dropped() {
+    let server = start(Admission::new(0, 0), NEVER).await;
+    for pipelined in ["", "\n"] {
+        let answer = server.ask_and_half_close(&format!("GET /silent HTTP/1.0\r\n\r\n{pipelined}")).await;
+        assert!(answer.ends_with("begin"), "{answer}");
+        until("the connection is gone", || server.admission.n_open() == 0).await;
     }
 }
 
 #[tokio::test]
-async fn a_client_that_half_closes_after_its_request_has_left() {
+async fn a_half_closed_client_that_pauses_is_served_again() {
     let mut server = start(Admission::new(0, 0), NEVER).await;
-    for path in ["/never", "/silent"] {
-        let mut socket = server.send(&format!("GET {path} HTTP/1.0\r\n\r\n")).await;
-        server.seen.recv().await.unwrap();
-        socket.shutdown().await.unwrap();
-        read_all(&mut socket).await;
-        until("the connection is gone", || server.admission.n_open() == 0).await;
+    let mut slow = server.send("GET /endless HTTP/1.1\r\nhost: a\r\n\r\n").await;
+    slow.shutdown().await.unwrap();
+    let connection = server.seen.recv().await.unwrap();
+    let is_paused = || connection.meter.blocked_for(Instant::now()).is_some_and(|it| it > 20 * PROBE_PAUSE);
+    until("the socket is full for longer than a response may be silent", is_paused).await;
+    let taken = connection.meter.bytes();
+    let mut piece = vec![0; 1 << 20];
+    while connection.meter.bytes() == taken {
+        timeout(WAIT_MAX, slow.read_exact(&mut piece)).await.expect("bytes come").unwrap();
     }
+}
+
+#[tokio::test]
+async fn an_upgraded_connection_may_be_half_closed_and_silent() {
+    let server = start(Admission::new(0, 0), NEVER).await;
+    let request = "GET /upgrade HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\n";
+    let answer = server.ask_and_half_close(&format!("{request}echo")).await;
+    assert!(answer.starts_with("HTTP/1.1 101") && answer.ends_with("\r\n\r\necho"), "{answer}");
 }
 
 #[tokio::test]
@@ -445,7 +648,7 @@ async fn a_panic_while_admitting_costs_that_connection_and_not_the_port() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (seen, _receiver) = mpsc::unbounded_channel();
-    let inner = TestHandler { seen, n_waiting: Arc::default() };
+    let inner = TestHandler { seen, writers: mpsc::unbounded_channel().0, n_waiting: Arc::default() };
     let fragile = Fragile { inner, n_clones: Arc::default() };
     let _server = Server::start(listener, fragile, Admission::new(0, 0), NEVER, &Handle::current());
     let answers = async || {

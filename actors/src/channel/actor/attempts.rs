@@ -20,7 +20,7 @@ use super::state::State;
 use super::upstream::LostAttempt;
 use crate::channel::{Message, open_request};
 use crate::plans::Target;
-use crate::slots::{Asking, Lease, LeasePurpose, Request, SlotCandidate, SlotMessage};
+use crate::slots::{Asking, FullPool, Lease, LeasePurpose, Request, SlotCandidate, SlotMessage};
 use crate::viewer::Viewer;
 
 /// Recordings move to another account at most once in this time to make room for others.
@@ -213,8 +213,13 @@ impl State {
     }
 
     pub(super) fn opened(&mut self, attempt: Attempt, source: Source) {
-        if let Some((stream, took)) = self.upstream.opened(attempt, source) {
-            self.context.env.health.opened(stream, took);
+        let notes = source.info().notes.clone();
+        if let Some((candidate, took)) = self.upstream.opened(attempt, source) {
+            self.context.env.health.opened(candidate.stream, took);
+            for note in notes {
+                self.context.env.health.noted(candidate.stream, note.label());
+                self.report(ChannelChange::Noted { candidate: candidate.clone(), note });
+            }
             self.push(Input::Opened { attempt });
         }
     }
@@ -254,7 +259,13 @@ impl State {
         }
         let can_be_limit = cause.can_be_connection_limit();
         let slots = &self.context.env.slots;
-        let is_crowded = can_be_limit && slots.refused(lost.lease, &candidate.pool, candidate.stream);
+        let is_crowded = if cause.is_full_now() {
+            let n_others = slots.full_now(lost.lease, &candidate.pool);
+            self.history.no_slot(FullPool::told(&candidate.pool, n_others));
+            n_others > 0
+        } else {
+            can_be_limit && slots.refused(lost.lease, &candidate.pool, candidate.stream)
+        };
         if is_crowded && lost.waits_for_release {
             slots.make_room(self.context.serial, candidate.pool.clone());
         }
@@ -266,7 +277,8 @@ impl State {
         let failure = Failure {
             scope,
             retry: cause.can_retry() || has_moved,
-            is_permanent: cause.is_permanent() && !counts_late && !has_moved,
+            // A device that is full is not waited for: its viewers are told at once.
+            is_permanent: (cause.is_permanent() || cause.is_full_now()) && !counts_late && !has_moved,
             just_released: counts_late || (is_crowded && lost.waits_for_release),
             kind,
         };

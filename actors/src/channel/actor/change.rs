@@ -8,6 +8,7 @@ use domain::plan::Candidate;
 use domain::playout::{AttemptReason, Lack, SwitchRefusal};
 use media::error::UpstreamError;
 use media::ring::EndReason;
+use media::source::SourceNote;
 use media::splice::PictureEvent;
 
 use super::history::GapSummary;
@@ -39,6 +40,8 @@ pub(super) enum ChannelChange {
     PlaysLacking { candidate: Candidate, cause: UpstreamError },
     /// The picture of a source that replaces another begins later than its sound, or damaged.
     Picture { candidate: Candidate, event: PictureEvent },
+    /// A source was opened that plays, but has something that a person should know.
+    Noted { candidate: Candidate, note: SourceNote },
     /// The programme clock of the source fell behind the wall clock.
     TooSlow { behind: Duration },
     /// An attempt failed, or the source that played was lost.

@@ -124,6 +124,10 @@ impl State {
     }
 
     fn give_up(&mut self, reason: GiveUp) {
+        let reason = match reason {
+            GiveUp::NothingPlays if self.history.is_full_now() => GiveUp::NoSlot,
+            reason => reason,
+        };
         let why = self.history.why_nothing_plays();
         let (refusal, end) = match reason {
             GiveUp::NoStreams => {

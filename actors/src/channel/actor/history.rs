@@ -164,6 +164,11 @@ impl History {
         self.last_full.clone().map_or(WatchRefusal::Stopping, WatchRefusal::Full)
     }
 
+    /// Returns whether the last attempt failed because all connections of its provider are in use.
+    pub(super) fn is_full_now(&self) -> bool {
+        self.last_cause.as_ref().is_some_and(UpstreamError::is_full_now)
+    }
+
     pub(super) fn why_nothing_plays(&self) -> String {
         self.last_failure().unwrap_or_else(|| "no stream answered in time".to_owned())
     }

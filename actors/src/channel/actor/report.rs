@@ -8,6 +8,7 @@ use domain::plan::Candidate;
 use domain::playout::{AttemptReason, Lack, SwitchRefusal};
 use media::error::UpstreamError;
 use media::ring::EndReason;
+use media::source::SourceNote;
 use media::splice::PictureEvent;
 use tracing::{debug, error, info, warn};
 
@@ -43,6 +44,7 @@ impl State {
             ChannelChange::Complete { candidate, lack } => self.source_complete(&candidate, lack),
             ChannelChange::PlaysLacking { candidate, cause } => self.plays_on_lacking(&candidate, &cause),
             ChannelChange::Picture { candidate, event } => self.picture_begins(&candidate, event),
+            ChannelChange::Noted { candidate, note } => self.source_noted(&candidate, note),
             ChannelChange::TooSlow { behind } => self.source_slow(behind),
             ChannelChange::Lost { candidate, cause, was_playing } => {
                 self.source_lost(&candidate, &cause, was_playing);
@@ -216,6 +218,16 @@ impl State {
             }
         };
         self.write(entry.about(candidate));
+    }
+
+    fn source_noted(&self, candidate: &Candidate, note: SourceNote) {
+        let Name { target, name } = self.name();
+        info!(
+            channel.target = %target, channel.name = &*name, stream.id = %candidate.stream,
+            stream.name = candidate.stream_name, account = candidate.pool.account_name, note = note.label(),
+            "source differs from what is usual: {note}"
+        );
+        self.write(RunEntry::new(RunEntryKind::SourceNote).about(candidate).cause(note.label()).detail(note));
     }
 
     fn source_slow(&self, behind: Duration) {

@@ -341,9 +341,9 @@ impl ChannelUpstream {
         self.tries.insert(attempt, Try { candidate, lease: lease_id, just_released, stage });
     }
 
-    /// Keeps an opened source. Returns its stream and the time that the opening took, or `None` if its attempt is over;
+    /// Keeps an opened source. Returns its candidate and the time that the opening took, or `None` if its attempt is over;
     /// the source is dropped then.
-    pub(super) fn opened(&mut self, attempt: Attempt, source: Source) -> Option<(StreamId, Duration)> {
+    pub(super) fn opened(&mut self, attempt: Attempt, source: Source) -> Option<(Candidate, Duration)> {
         let it = self.tries.get_mut(&attempt)?;
         let took = match &it.stage {
             Stage::Opening { since, .. } => since.elapsed(),
@@ -354,7 +354,7 @@ impl ChannelUpstream {
             self.known_sources.insert(it.candidate.url.clone(), known.clone());
         }
         it.stage = Stage::Opened(source);
-        Some((it.candidate.stream, took))
+        Some((it.candidate.clone(), took))
     }
 
     /// Returns what the last opening of this address has shown.

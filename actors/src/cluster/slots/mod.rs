@@ -33,7 +33,6 @@ use domain::cluster::{NodeEffect, NodeInput};
 use domain::ids::{ProfileId, StreamId};
 use domain::plan::SlotPool;
 use domain::playout::Attempt;
-use domain::settings::LEASE_WAIT;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -415,8 +414,9 @@ impl LeaseTable for ClusterLeases {
             let full = self.full(&request);
             out.push((request.port, SlotMessage::Full { attempt: request.attempt, full }));
         } else {
-            let until = self.clock.now() + LEASE_WAIT;
-            let expires = Instant::now() + LEASE_WAIT + ANSWER_MARGIN;
+            let wait = self.local.longest_wait(&request);
+            let until = self.clock.now() + wait;
+            let expires = Instant::now() + wait + ANSWER_MARGIN;
             inner.last_pending += 1;
             let id = inner.last_pending;
             inner.pending.insert(id, Pending::new(request, until, expires));
@@ -482,6 +482,10 @@ impl LeaseTable for ClusterLeases {
 
     fn refused(&self, lease: u64, pool: &SlotPool, stream: StreamId) -> bool {
         self.local.refused(lease, pool, stream)
+    }
+
+    fn full_now(&self, lease: u64, pool: &SlotPool) -> u32 {
+        self.local.full_now(lease, pool)
     }
 
     fn reserve(&self, reserved: ReservedSlots) {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use domain::cluster::record::ProcessId;
 use domain::ids::{ProfileId, StreamId};
+use domain::limits::LimitScope;
 use domain::plan::SlotPool;
 use tokio::time::Instant;
 
@@ -97,6 +98,7 @@ impl SlotTable {
         inner.predecessor = in_use;
         inner.cooling.extend(cooling.into_iter().map(|it| Cooling {
             profile: it.profile,
+            scope: LimitScope::Unknown,
             account: it.account,
             until: now + Duration::from_millis(it.cooling_ms),
         }));
@@ -113,12 +115,13 @@ impl SlotTable {
             inner.predecessor = kept;
             for OtherSlot { profile, account, release_delay_ms, lease, .. } in back {
                 leases.extend(lease);
-                let released = inner.released.entry(profile).or_default();
+                let scope = LimitScope::Unknown;
+                let released = inner.released.entry((profile, scope)).or_default();
                 released.account = Some(account);
                 (released.last, released.last_delivered) = (Some(now), Some(now));
                 if release_delay_ms > 0 {
                     let until = now + Duration::from_millis(release_delay_ms);
-                    inner.cooling.push(Cooling { profile, account, until });
+                    inner.cooling.push(Cooling { profile, scope, account, until });
                 }
             }
         }

@@ -7,12 +7,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::account::CUSTOM_ACCOUNT;
 use domain::cluster::record::{SlotPurpose, SlotState};
 use domain::ids::{AccountId, ProfileId, StreamId};
-use domain::limits::{self, HeldSlot, ObservedLimit, SlotDecision, SlotDemand};
+use domain::limits::{self, HeldSlot, LimitScope, ObservedLimit, SlotDecision, SlotDemand};
 use domain::plan::{SharedPool, SlotPool};
 use domain::playout::Attempt;
+use domain::settings::{LEASE_WAIT, TOLD_WAIT};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -32,7 +32,7 @@ use crate::plans::Target;
 /// Time after the return of a slot during which a refusal by the provider may be caused by its delayed counting.
 const JUST_RELEASED: Duration = Duration::from_secs(5);
 
-/// Maximum number of account profiles about which observations are kept. Beyond it, the oldest profile is forgotten.
+/// Maximum number of logins and hosts about which observations are kept. Beyond it, any one is forgotten.
 const OBSERVED_MAX: usize = 4_096;
 
 struct Entry {
@@ -48,7 +48,7 @@ struct Entry {
     since: Instant,
 }
 
-/// The last returns of slots of an account profile.
+/// The last returns of slots of an account profile and scope.
 #[derive(Clone, Copy, Default)]
 struct Released {
     account: Option<AccountId>,
@@ -57,15 +57,26 @@ struct Released {
     last_delivered: Option<Instant>,
 }
 
-/// Observations about an account profile since the last change of its account.
+/// A login or host, and the account profile if neither is known.
+type ObservedKey = (LimitScope, Option<ProfileId>);
+
+fn observed_key(pool: &SlotPool) -> ObservedKey {
+    (pool.scope, (pool.scope == LimitScope::Unknown).then_some(pool.profile))
+}
+
+/// Observations about the connections of a login or host since the last change of their accounts.
 struct Observed {
+    /// The newest change of the accounts.
     changed_at: i64,
+    /// The account profiles that have used it. Bounded by their number.
+    profiles: BTreeSet<ProfileId>,
     limit: ObservedLimit,
 }
 
 /// A slot that the provider may still count although the connection is closed (`release_delay`).
 struct Cooling {
     profile: ProfileId,
+    scope: LimitScope,
     account: AccountId,
     until: Instant,
 }
@@ -78,10 +89,10 @@ struct Inner {
     /// The slots of other nodes of the cluster. They do not count for a grant of this table, which grants slots without
     /// a limit only, in a cluster.
     elsewhere: Vec<SlotElsewhere>,
-    /// The recent returns of slots of each profile.
-    released: HashMap<ProfileId, Released>,
-    /// Profiles of which more is known than that one connection plays. At most [`OBSERVED_MAX`].
-    observed: BTreeMap<ProfileId, Observed>,
+    /// The recent returns of slots of each profile and scope.
+    released: HashMap<(ProfileId, LimitScope), Released>,
+    /// Logins and hosts of which more is known than that one connection plays. At most [`OBSERVED_MAX`].
+    observed: BTreeMap<ObservedKey, Observed>,
     /// The slots that the process before this one still uses. Bounded by what it may use.
     predecessor: Vec<OtherSlot>,
     /// Set once the slots are handed over to another process.
@@ -155,6 +166,7 @@ impl SlotTable {
     fn lock(&self, now: Instant) -> MutexGuard<'_, Inner> {
         let mut inner = self.inner.lock();
         inner.cooling.retain(|it| it.until > now);
+        inner.observed.values_mut().for_each(|it| it.limit.expire(now.into_std()));
         inner
     }
 
@@ -206,7 +218,7 @@ impl SlotTable {
             if is_kept_out && inner.open_reserved(pool) != (0, 0) {
                 return false;
             }
-            let (max, n_used) = (pool.max_streams, inner.n_used(pool.profile));
+            let (max, n_used) = (pool.max_streams, inner.n_used(pool));
             limits::may_open_beside(max, inner.observed(pool), n_used, is_awaited(pool))
                 && inner.has_shared_room(pool)
         };
@@ -225,7 +237,7 @@ impl SlotTable {
         let may_exceed = |SlotCandidate { pool, stream, .. }: &SlotCandidate| {
             let (max, is_discovered) = inner.limit(pool);
             is_discovered
-                && inner.n_used(pool.profile) == max
+                && inner.n_used(pool) == max
                 && inner.has_shared_room(pool)
                 && inner.observed(pool).may_exceed(*stream, now.into_std())
         };
@@ -263,7 +275,7 @@ impl SlotTable {
         let now = Some(Instant::now());
         for ((profile, account), _) in returned.into_iter().filter(|it| it.1 > 0) {
             let released = Released { account: Some(account), last: now, last_delivered: now };
-            inner.released.insert(profile, released);
+            inner.released.insert((profile, LimitScope::Unknown), released);
         }
         inner.elsewhere = elsewhere;
     }
@@ -308,6 +320,17 @@ impl SlotTable {
         (*index, Lease::new(id, table, just_released))
     }
 
+    /// Returns for how long a request may wait for a slot. A device that says that it is full is answered sooner: other programs
+    /// use it too, so waiting helps less.
+    pub(crate) fn longest_wait(&self, request: &Request) -> Duration {
+        let inner = self.lock(Instant::now());
+        let is_told = |it: &SlotCandidate| it.pool.max_streams == 0 && inner.observed(&it.pool).is_told();
+        match !request.order.is_empty() && request.order.iter().all(is_told) {
+            true => TOLD_WAIT,
+            false => LEASE_WAIT,
+        }
+    }
+
     /// Returns the account that prevents a grant.
     pub(crate) fn full(&self, request: &Request) -> FullPool {
         self.inner.lock().full(request, Instant::now())
@@ -335,7 +358,7 @@ impl SlotTable {
                 Some(shared) => {
                     inner.holders(request.holder, |it| shared.accounts.contains(&it.pool.account))
                 }
-                None => inner.holders(request.holder, |it| it.pool.profile == pool.profile),
+                None => inner.holders(request.holder, |it| it.counts_for(pool)),
             };
             for (holder, port) in of_candidate {
                 if !holders.iter().any(|it| it.0 == holder) {
@@ -352,7 +375,7 @@ impl SlotTable {
         let is_in_group = |it: &Entry| {
             pool.shared.as_ref().is_some_and(|shared| shared.accounts.contains(&it.pool.account))
         };
-        self.inner.lock().holders(holder, |it| it.pool.profile == pool.profile || is_in_group(it))
+        self.inner.lock().holders(holder, |it| it.counts_for(pool) || is_in_group(it))
     }
 
     /// Lists a request as waiting until the result is dropped, or until it is granted.
@@ -409,7 +432,7 @@ impl LeaseTable for SlotTable {
         let Some(entry) = inner.leases.get_mut(&id) else { return };
         entry.has_delivered = true;
         let pool = entry.pool.clone();
-        let plays = |it: &&Entry| it.pool.profile == pool.profile && it.has_delivered && !it.closing;
+        let plays = |it: &&Entry| it.counts_for(&pool) && it.has_delivered && !it.closing;
         let n_playing = inner.leases.values().filter(plays).count() as u32;
         if n_playing < 2 {
             return;
@@ -437,15 +460,15 @@ impl LeaseTable for SlotTable {
                 let now = Instant::now();
                 // Old entries are removed, because profiles are deleted together with their accounts.
                 inner.released.retain(|_, it| it.last.is_some_and(|at| now - at < JUST_RELEASED));
-                let released = inner.released.entry(entry.pool.profile).or_default();
+                let released = inner.released.entry((entry.pool.profile, entry.pool.scope)).or_default();
                 released.account = Some(entry.pool.account);
                 released.last = Some(now);
                 if entry.has_delivered {
                     released.last_delivered = Some(now);
                 }
                 if !entry.pool.release_delay.is_zero() {
-                    let SlotPool { profile, account, release_delay, .. } = entry.pool;
-                    inner.cooling.push(Cooling { profile, account, until: now + release_delay });
+                    let SlotPool { profile, scope, account, release_delay, .. } = entry.pool;
+                    inner.cooling.push(Cooling { profile, scope, account, until: now + release_delay });
                 }
             }
         }
@@ -453,30 +476,46 @@ impl LeaseTable for SlotTable {
     }
 
     fn refused(&self, id: u64, pool: &SlotPool, stream: StreamId) -> bool {
-        if pool.max_streams != 0 || pool.account == CUSTOM_ACCOUNT {
+        if pool.max_streams != 0 {
             return false;
         }
         let now = Instant::now();
         let mut inner = self.lock(now);
-        let is_other = |it: &(&u64, &Entry)| *it.0 != id && it.1.pool.profile == pool.profile;
-        let n_others =
-            inner.leases.iter().filter(|it| *it.0 != id && it.1.pool.shares_limit_with(pool)).count();
-        let n_carried = inner.leases.iter().filter(is_other).filter(|it| it.1.has_delivered).count() as u32;
-        let is_cooling = inner.cooling.iter().any(|it| it.profile == pool.profile);
-        let discovered = if n_carried == 0 {
-            None
-        } else {
-            inner.observe(pool, |it| it.refused(stream, n_carried, now.into_std()))
+        let (n_others, n_carried) = inner.others(id, pool);
+        let is_cooling = inner.cooling.iter().any(|it| pool.counts(it.profile, it.scope));
+        // Without a connection of ours, it was refused for another reason.
+        let discovered = match n_carried {
+            0 => None,
+            _ => inner.observe(pool, |it| it.refused(stream, n_carried, now.into_std())),
         };
         drop(inner);
         if let Some(limit) = discovered {
             warn!(
                 account = pool.account_name, profile.id = %pool.profile, max_streams = limit,
-                "the provider refused another stream while {limit} played, so this account is treated as limited to \
-                 {limit}; set max_streams to {limit} to keep this limit, or to another number if it is wrong"
+                "the provider refused another stream while {limit} played, so this login is treated as limited to {limit}; \
+                 set max_streams of the account to {limit} to keep this limit, or to another number if it is wrong"
             );
         }
         n_others > 0 || is_cooling
+    }
+
+    fn full_now(&self, id: u64, pool: &SlotPool) -> u32 {
+        let now = Instant::now();
+        let mut inner = self.lock(now);
+        let (n_others, n_carried) = inner.others(id, pool);
+        if pool.max_streams != 0 {
+            return n_others;
+        }
+        let told = inner.observe(pool, |it| it.told(n_carried, now.into_std()));
+        drop(inner);
+        if let Some(n) = told {
+            info!(
+                account = pool.account_name, profile.id = %pool.profile,
+                "the device says that all its tuners are in use while {n} of its streams play here; this is believed for a \
+                 minute"
+            );
+        }
+        n_others
     }
 
     fn reserve(&self, reserved: ReservedSlots) {
@@ -506,8 +545,7 @@ impl LeaseTable for SlotTable {
     }
 
     fn discovered_limit(&self, profile: ProfileId, changed_at: i64) -> Option<u32> {
-        let inner = self.inner.lock();
-        inner.observed.get(&profile).filter(|it| it.changed_at == changed_at)?.limit.discovered()
+        self.snapshot().discovered_limit(profile, changed_at)
     }
 
     fn snapshot(&self) -> SlotsSnapshot {
@@ -524,9 +562,6 @@ impl LeaseTable for SlotTable {
             pools: it.pools.clone(),
             age: now.duration_since(it.since),
         };
-        let discovered = |(profile, it): (&ProfileId, &Observed)| {
-            Some((*profile, (it.changed_at, it.limit.discovered()?)))
-        };
         let in_use = || inner.leases.values().map(|it| (it.pool.profile, &it.target));
         SlotsSnapshot {
             reserved: inner.reserved.by_profile(in_use).collect(),
@@ -534,7 +569,7 @@ impl LeaseTable for SlotTable {
             cooling: inner.cooling.iter().map(cooling).collect(),
             elsewhere: inner.elsewhere.clone(),
             waiting: inner.waiting.iter().map(waiting).collect(),
-            discovered: inner.observed.iter().filter_map(discovered).collect(),
+            discovered: inner.discovered(),
         }
     }
 
@@ -572,21 +607,28 @@ impl LeaseTable for SlotTable {
 
 impl Entry {
     fn held(&self) -> HeldSlot {
-        let SlotPool { profile, account, .. } = self.pool;
-        HeldSlot { pool: profile, account, holder: Some(self.holder), closing: self.closing }
+        let SlotPool { profile, scope, account, .. } = self.pool;
+        HeldSlot { pool: profile, scope, account, holder: Some(self.holder), closing: self.closing }
+    }
+
+    /// Returns whether a limit of this pool counts it.
+    fn counts_for(&self, pool: &SlotPool) -> bool {
+        pool.counts(self.pool.profile, self.pool.scope)
     }
 }
 
 impl Cooling {
     fn held(&self) -> HeldSlot {
-        HeldSlot { pool: self.profile, account: self.account, holder: None, closing: true }
+        let Self { profile, scope, account, .. } = *self;
+        HeldSlot { pool: profile, scope, account, holder: None, closing: true }
     }
 }
 
 impl SlotElsewhere {
     fn held(&self) -> HeldSlot {
         // Its holder is on another node.
-        HeldSlot { pool: self.profile, account: self.account, holder: None, closing: false }
+        let scope = LimitScope::Unknown;
+        HeldSlot { pool: self.profile, scope, account: self.account, holder: None, closing: false }
     }
 }
 
@@ -608,12 +650,14 @@ impl Inner {
     /// Returns the pools that a slot of a candidate belongs to, with their limits.
     fn demand<'a>(&self, pool: &'a SlotPool) -> SlotDemand<'a> {
         let shared = pool.shared.as_ref().map(|it| (&*it.accounts, it.max_streams));
-        SlotDemand { pool: pool.profile, max: self.limit(pool).0, shared }
+        let (max, is_discovered) = self.limit(pool);
+        let scope = if is_discovered { pool.scope } else { LimitScope::Unknown };
+        SlotDemand { pool: pool.profile, scope, max, shared }
     }
 
     fn has_own_room(&self, pool: &SlotPool) -> bool {
         let max = self.limit(pool).0;
-        max == 0 || self.n_used(pool.profile) < max
+        max == 0 || self.n_used(pool) < max
     }
 
     /// Returns whether the server group has a free slot. True without a group.
@@ -624,16 +668,16 @@ impl Inner {
     /// Returns the number of slots of a server group in use, including closing and cooling ones.
     fn n_shared(&self, shared: &SharedPool) -> u32 {
         let is_member = |it: &AccountId| shared.accounts.contains(it);
-        self.n_counted(|_, account| is_member(&account))
+        self.n_counted(|_, _, account| is_member(&account))
     }
 
     /// Returns the last returns of slots that the provider may still count for this pool.
     fn released(&self, pool: &SlotPool) -> Released {
-        let is_counted = |profile: &ProfileId, it: &Released| {
+        let is_counted = |(profile, scope): (ProfileId, LimitScope), it: &Released| {
             let is_member = |account| pool.shared.as_ref().is_some_and(|it| it.accounts.contains(&account));
-            *profile == pool.profile || it.account.is_some_and(is_member)
+            pool.counts(profile, scope) || it.account.is_some_and(is_member)
         };
-        let counted = self.released.iter().filter(|(profile, it)| is_counted(profile, it));
+        let counted = self.released.iter().filter(|(key, it)| is_counted(**key, it));
         counted.fold(Released::default(), |all, (_, it)| Released {
             account: None,
             last: all.last.max(it.last),
@@ -669,37 +713,68 @@ impl Inner {
         self.leases.iter().map(info).collect()
     }
 
-    /// Returns the number of slots in use, including closing and cooling ones.
-    fn n_used(&self, profile: ProfileId) -> u32 {
-        self.n_counted(|it, _| it == profile)
+    /// Returns the number of slots in use that a limit of this pool counts, including closing and cooling ones.
+    fn n_used(&self, pool: &SlotPool) -> u32 {
+        self.n_counted(|profile, scope, _| pool.counts(profile, scope))
     }
 
-    /// Returns the number of slots of these profiles that a provider may count, on this node and on others.
-    fn n_counted(&self, is_in: impl Fn(ProfileId, AccountId) -> bool) -> u32 {
-        let leases = self.leases.values().map(|it| (it.pool.profile, it.pool.account));
-        let cooling = self.cooling.iter().map(|it| (it.profile, it.account));
-        let predecessor = self.predecessor.iter().map(|it| (it.profile, it.account));
-        let elsewhere = self.elsewhere.iter().map(|it| (it.profile, it.account));
+    /// Returns the number of slots that a provider may count, on this node and on others.
+    fn n_counted(&self, is_in: impl Fn(ProfileId, LimitScope, AccountId) -> bool) -> u32 {
+        let leases = self.leases.values().map(|it| (it.pool.profile, it.pool.scope, it.pool.account));
+        let cooling = self.cooling.iter().map(|it| (it.profile, it.scope, it.account));
+        let unknown = LimitScope::Unknown;
+        let predecessor = self.predecessor.iter().map(|it| (it.profile, unknown, it.account));
+        let elsewhere = self.elsewhere.iter().map(|it| (it.profile, unknown, it.account));
         let all = leases.chain(cooling).chain(predecessor).chain(elsewhere);
-        all.filter(|(profile, account)| is_in(*profile, *account)).count() as u32
+        all.filter(|(profile, scope, account)| is_in(*profile, *scope, *account)).count() as u32
     }
 
-    /// Returns what is known about an account profile since the last change of its account.
+    /// Returns the number of other leases that share a limit with a pool, and of those that a discovered limit of it counts
+    /// and whose source has delivered packets.
+    fn others(&self, lease: u64, pool: &SlotPool) -> (u32, u32) {
+        let others = || self.leases.iter().filter(|it| *it.0 != lease).map(|it| it.1);
+        let n_others = others().filter(|it| pool.shares_limit_with(&it.pool)).count() as u32;
+        let carried = others().filter(|it| it.counts_for(pool) && it.has_delivered);
+        (n_others, carried.count() as u32)
+    }
+
+    /// Returns what is known about a login or host since the last change of the account.
     fn observed(&self, pool: &SlotPool) -> &ObservedLimit {
         static NOTHING: ObservedLimit = ObservedLimit::NOTHING;
-        match self.observed.get(&pool.profile) {
-            Some(observed) if observed.changed_at == pool.changed_at => &observed.limit,
+        match self.observed.get(&observed_key(pool)) {
+            Some(observed) if observed.changed_at >= pool.changed_at => &observed.limit,
             _ => &NOTHING,
         }
     }
 
+    /// Returns the limits of account profiles that were discovered, each with the last change of the account before it. That of
+    /// a login comes before the smallest one of hosts without a login.
+    fn discovered(&self) -> HashMap<ProfileId, (i64, u32)> {
+        let mut found: BTreeMap<ProfileId, (bool, u32, i64)> = BTreeMap::new();
+        for ((scope, _), observed) in &self.observed {
+            let Some(limit) = observed.limit.lasting() else { continue };
+            let is_host = matches!(scope, LimitScope::Host(_));
+            for profile in &observed.profiles {
+                let new = (is_host, limit, observed.changed_at);
+                let known = found.entry(*profile).or_insert(new);
+                *known = new.min(*known);
+            }
+        }
+        found.into_iter().map(|(profile, (_, limit, changed_at))| (profile, (changed_at, limit))).collect()
+    }
+
     /// Records an observation. What was observed before the last change of the account is forgotten.
     fn observe<T>(&mut self, pool: &SlotPool, record: impl FnOnce(&mut ObservedLimit) -> T) -> T {
-        let new = || Observed { changed_at: pool.changed_at, limit: ObservedLimit::NOTHING };
-        let observed = self.observed.entry(pool.profile).or_insert_with(new);
-        if observed.changed_at != pool.changed_at {
+        let new = || Observed {
+            changed_at: pool.changed_at,
+            profiles: BTreeSet::new(),
+            limit: ObservedLimit::NOTHING,
+        };
+        let observed = self.observed.entry(observed_key(pool)).or_insert_with(new);
+        if observed.changed_at < pool.changed_at {
             *observed = new();
         }
+        observed.profiles.insert(pool.profile);
         let recorded = record(&mut observed.limit);
         if self.observed.len() > OBSERVED_MAX {
             self.observed.pop_first();
@@ -727,19 +802,20 @@ impl Inner {
                 since: Duration::ZERO,
                 max_streams: 0,
                 is_discovered: false,
+                is_told: false,
                 n_reserved: 0,
                 is_unknown: false,
             };
         };
         let reserved = if self.is_kept_out(request) { self.open_reserved(pool) } else { (0, 0) };
         let max = self.limit(pool).0;
-        let has_own_room = max == 0 || self.n_used(pool.profile) + reserved.0 < max;
+        let has_own_room = max == 0 || self.n_used(pool) + reserved.0 < max;
         let group = pool.shared.as_ref().filter(|it| {
             has_own_room && it.max_streams != 0 && self.n_shared(it) + reserved.1 >= it.max_streams
         });
         let counts = |it: &&Entry| match group {
             Some(group) => group.accounts.contains(&it.pool.account),
-            None => it.pool.profile == pool.profile,
+            None => it.counts_for(pool),
         };
         let oldest = self.leases.values().filter(counts).map(|it| it.since).min();
         let (max_streams, is_discovered) =
@@ -750,6 +826,7 @@ impl Inner {
             since: oldest.map_or(Duration::ZERO, |it| now.duration_since(it)),
             max_streams,
             is_discovered,
+            is_told: is_discovered && self.observed(pool).is_told(),
             n_reserved: if group.is_some() { reserved.1.max(reserved.0) } else { reserved.0 },
             is_unknown: false,
         }

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::account::CUSTOM_ACCOUNT;
 use domain::ids::{AccountId, ProfileId, ServerGroupId, StreamId};
+use domain::limits::LimitScope;
 use domain::plan::{SharedPool, SlotPool};
 use domain::playout::Attempt;
 use media::Permit;
@@ -35,6 +35,7 @@ pub(crate) fn pool(profile: u32, max_streams: u32) -> SlotPool {
         max_streams,
         release_delay: Duration::ZERO,
         changed_at: 0,
+        scope: LimitScope::Unknown,
         shared: None,
     }
 }

@@ -30,15 +30,40 @@ async fn a_refusal_beside_no_playing_connection_discovers_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_configured_limit_and_the_account_of_manual_streams_learn_nothing_from_a_refusal() {
+async fn a_configured_limit_learns_nothing_from_a_refusal() {
     let fixture = SlotsFixture::new().await;
     let (mut a, mut b) = (fixture.holder(1).await, fixture.holder(2).await);
-    let manual = SlotPool { account: CUSTOM_ACCOUNT, ..pool(1, 0) };
-    for pool in [pool(3, 5), manual] {
-        let _lease = playing(&mut a, &pool).await;
-        assert!(!refused(&mut b, &pool).await);
-        assert_eq!(fixture.slots.discovered_limit(pool.profile, 0), None);
-    }
+    let _lease = playing(&mut a, &pool(3, 5)).await;
+    assert!(!refused(&mut b, &pool(3, 5)).await);
+    assert_eq!(fixture.slots.discovered_limit(ProfileId(3), 0), None);
+}
+
+/// A list names many hosts, and some of them refuse by region.
+#[tokio::test(start_paused = true)]
+async fn a_refusal_of_a_host_without_a_connection_of_ours_teaches_nothing() {
+    let fixture = SlotsFixture::new().await;
+    let (mut a, mut b) = (fixture.holder(1).await, fixture.holder(2).await);
+    let host = |it| SlotPool { scope: LimitScope::Host(it), ..unlimited() };
+    let _first = playing(&mut a, &host(1)).await;
+    let _second = playing(&mut a, &host(2)).await;
+    assert!(!refused(&mut b, &host(3)).await);
+    assert_eq!(fixture.slots.discovered_limit(ProfileId(2), 0), None);
+    // A host that carries one of them may be at its limit, and the others are not.
+    assert!(refused(&mut b, &host(1)).await);
+    b.ask(2, &[host(1), host(3)], join());
+    assert_eq!(b.granted().await.0, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_discovered_limit_belongs_to_a_login_on_all_hosts_and_in_all_accounts() {
+    let fixture = SlotsFixture::new().await;
+    let (mut a, mut b) = (fixture.holder(1).await, fixture.holder(2).await);
+    let login = |profile, it| SlotPool { scope: LimitScope::Login(it), ..pool(profile, 0) };
+    let _first = playing(&mut a, &login(2, 1)).await;
+    assert!(refused(&mut b, &login(3, 1)).await);
+    assert_eq!(fixture.slots.discovered_limit(ProfileId(3), 0), Some(1));
+    b.ask(2, &[login(3, 1), login(3, 2)], join());
+    assert_eq!(b.granted().await.0, 1, "another login of the same profile has no limit");
 }
 
 #[tokio::test(start_paused = true)]

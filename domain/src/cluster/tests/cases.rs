@@ -17,6 +17,7 @@ use crate::cluster::rules::{ClusterRules, WAITERS_MAX};
 use crate::cluster::slots::{SlotRequest, SlotWait};
 use crate::cluster::{BootTime, ClusterNode, NodeEffect, NodeInput, SwapOutcome};
 use crate::ids::{AccountId, ProfileId, ServerGroupId};
+use crate::limits::LimitScope;
 use crate::plan::{SharedPool, SlotPool};
 
 const POOL: PoolId = PoolId::Group(ServerGroupId(1));
@@ -167,6 +168,7 @@ fn pool(id: u32, max_streams: u32, group_max: u32) -> SlotPool {
         max_streams,
         release_delay: Duration::from_secs(2),
         changed_at: 0,
+        scope: LimitScope::Unknown,
         shared: Some(SharedPool {
             group: ServerGroupId(1),
             name: String::new(),

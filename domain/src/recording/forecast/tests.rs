@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::slots::maxima_of;
 use super::*;
+use crate::limits::LimitScope;
 use crate::plan::SharedPool;
 
 /// Length of a minute in milliseconds.
@@ -18,6 +19,7 @@ fn pool(profile: u32, max_streams: u32) -> SlotPool {
         max_streams,
         release_delay: Duration::ZERO,
         changed_at: 0,
+        scope: LimitScope::Unknown,
         shared: None,
     }
 }

@@ -198,6 +198,9 @@ async fn a_source_whose_checksums_are_wrong_opens_and_is_known_afterwards() {
     assert!((3.0..4.5).contains(&elapsed), "{elapsed} s");
     let known = source.info().known.clone();
     assert_eq!(known.wrong_checksums, [0, 0x1000]);
+    let notes: Vec<_> = source.info().notes.iter().map(|it| (it.label(), it.to_string())).collect();
+    assert_eq!(notes.len(), 2);
+    assert_eq!(notes[1], ("table_checksum", "the tables on PID 4096 have wrong checksums".to_owned()));
     drop(source);
     setup.is_clean().await;
     let began = Instant::now();

@@ -120,6 +120,7 @@ choice!(RunEntryKind {
     Pulled = "pulled",
     PullLost = "pull_lost",
     OriginUnreachable = "origin_unreachable",
+    SourceNote = "source_note",
     PlanChanged = "plan_changed",
     LastViewerLeft = "deserted",
     GaveUp = "gave_up",

@@ -25,6 +25,7 @@ use crate::cluster::NodeInput;
 use crate::cluster::record::{BootId, JobName, PoolId};
 use crate::cluster::rules::ClusterRule;
 use crate::ids::{AccountId, ProfileId, ServerGroupId};
+use crate::limits::LimitScope;
 use crate::plan::{SharedPool, SlotPool};
 
 /// Time without an answer after which a request has failed, or has an unknown outcome, in milliseconds.
@@ -82,6 +83,7 @@ impl World {
             max_streams,
             release_delay,
             changed_at: 0,
+            scope: LimitScope::Unknown,
             shared: Some(SharedPool {
                 group: ServerGroupId(1),
                 name: String::new(),

@@ -85,10 +85,15 @@ pub(crate) struct StreamHealthView {
     /// Cause of the last failure.
     #[field(example = "stall")]
     last_cause: Option<String>,
+    /// What differs from usual streams although this one plays, each with the time in milliseconds since 1970 at which it
+    /// was seen last: `table_checksum`, `program_number`, `program_chosen`.
+    #[field(example = "{\"table_checksum\": 1700000000000}")]
+    notes: Map<String, Value>,
 }
 
 impl StreamHealthView {
     pub(super) fn new(health: &StreamHealth) -> Self {
+        let notes = health.notes.iter().map(|(label, at)| (label.clone(), Value::from(*at)));
         let causes = health.causes.iter().map(|(cause, n)| (cause.clone(), Value::from(*n)));
         Self {
             score: health.score(now_ms()).into(),
@@ -101,6 +106,7 @@ impl StreamHealthView {
             last_success: health.last_success.map(Time),
             last_failure: health.last_failure.map(Time),
             last_cause: health.last_cause.clone(),
+            notes: notes.collect(),
         }
     }
 }
