@@ -8,6 +8,8 @@ use crate::ts::table_reader::TableHints;
 pub struct KnownSource {
     /// The format of the playlist of segments that the address led to, and that a program reads.
     pub playlist: Option<PlaylistFormat>,
+    /// The position of the variant that the program plays, if the address leads to a list of variants.
+    pub variant: Option<u32>,
     /// PIDs whose tables had a wrong checksum each time.
     pub wrong_checksums: Vec<u16>,
 }
