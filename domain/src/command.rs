@@ -124,6 +124,19 @@ impl Argv {
         }
         self
     }
+
+    /// Returns the command with the picture and the sound of one programme of its input in place of those of all. Tracks that
+    /// are announced and never sent are left out: ffmpeg refuses to write them.
+    pub(crate) fn with_program(mut self, number: u32) -> Self {
+        for it in &mut self.arguments {
+            match it.as_str() {
+                "0:v:0?" => *it = format!("0:p:{number}:v:u?"),
+                "0:a?" => *it = format!("0:p:{number}:a:u?"),
+                _ => {}
+            }
+        }
+        self
+    }
 }
 
 impl fmt::Debug for Argv {

@@ -22,6 +22,8 @@ pub struct FfmpegInput<'a> {
     pub cookies: &'a [String],
     /// The name of ffmpeg's input format; `None` if ffmpeg has to recognise it.
     pub format: Option<&'a str>,
+    /// The position of the variant to play in a list of variants, from 0.
+    pub variant: Option<u32>,
 }
 
 /// Returns the options for an input that ffmpeg reads through a proxy, which it passes on to the segments of a playlist.
@@ -51,7 +53,11 @@ pub fn playlist_command(input: &FfmpegInput<'_>) -> Argv {
     let filled = CommandTemplate::new(&profile.command, &profile.parameters).map(|it| it.fill(values));
     // The built-in command is valid.
     let argv = filled.unwrap_or_else(|_| Argv { program: profile.command, arguments: Vec::new() });
-    argv.with_input_options(input_options(input))
+    let argv = argv.with_input_options(input_options(input));
+    match input.variant {
+        Some(variant) => argv.with_program(variant),
+        None => argv,
+    }
 }
 
 /// Returns the command that converts the sound of a radio station from its standard input, in this format of ffmpeg, to AAC
@@ -185,6 +191,7 @@ mod tests {
             is_trusted: true,
             cookies: &cookies,
             format: Some("hls"),
+            variant: None,
         };
         let argv = playlist_command(&input);
         assert_eq!(argv.program, "ffmpeg");
@@ -205,6 +212,14 @@ mod tests {
         let input_at = argv.arguments.iter().position(|it| it == "-i").unwrap();
         assert_eq!(argv.arguments[input_at + 1], url.expose());
         assert!(!argv.arguments.iter().any(|it| it.contains("secret")));
+        // ffmpeg makes a programme of each variant, numbered in the order of the list.
+        let maps = |variant| {
+            let arguments = playlist_command(&FfmpegInput { variant, ..input }).arguments;
+            let maps = arguments.windows(2).filter(|it| it[0] == "-map").map(|it| it[1].clone());
+            maps.collect::<Vec<_>>()
+        };
+        assert_eq!(maps(None), ["0:v:0?", "0:a?"]);
+        assert_eq!(maps(Some(2)), ["0:p:2:v:u?", "0:p:2:a:u?"]);
         let stranger = playlist_command(&FfmpegInput { is_trusted: false, ..input });
         assert_eq!(value(&stranger, "-cookies").as_deref(), Some("t=3; path=/live; domain=tv.example"));
     }
@@ -231,6 +246,7 @@ mod tests {
                 is_trusted: true,
                 cookies: &[],
                 format: None,
+                variant: None,
             });
             for name in ["-f", "-http_persistent", "-user_agent", "-referer", "-headers", "-cookies"] {
                 assert_eq!(value(&argv, name), None, "{} {name}", url.expose());

@@ -174,6 +174,53 @@ mod slow {
         assert!(provider.accepted() <= 2, "{} connections", provider.accepted());
     }
 
+    /// Packagers list a variant of sound alone for slow lines, and some announce a track in each segment that only the other
+    /// playlist sends.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_list_with_sound_apart_and_with_sound_alone_plays_with_picture_and_sound() {
+        const VIDEO: u16 = 0x100;
+        const AUDIO: u16 = 0x101;
+        let whole = segments("160x90", &[]).await;
+        let without = |dropped: u16| {
+            let is_kept = |it: &&[u8]| u16::from_be_bytes([it[1] & 0x1F, it[2]]) != dropped;
+            let strip = |it: &Vec<u8>| it.chunks(188).filter(is_kept).collect::<Vec<_>>().concat();
+            Live::from_segments(whole.iter().map(strip).collect())
+        };
+        let (video, audio) = (without(AUDIO), without(VIDEO));
+        let sound = "#EXT-X-STREAM-INF:BANDWIDTH=64000,CODECS=\"mp4a.40.2\"\naudio/list.m3u8\n";
+        let picture = "#EXT-X-STREAM-INF:BANDWIDTH=900000,CODECS=\"avc1.4d401f,mp4a.40.2\",RESOLUTION=160x90,\
+                       AUDIO=\"aac\"\nvideo/list.m3u8\n";
+        let group =
+            "#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"aac\",NAME=\"x\",DEFAULT=YES,URI=\"audio/list.m3u8\"\n";
+        for variants in [[sound, picture], [picture, sound]] {
+            let provider = Provider::start();
+            let master = format!("#EXTM3U\n{group}{}", variants.concat());
+            let began = Instant::now();
+            let (video, audio) = (Live { began, ..video.clone() }, Live { began, ..audio.clone() });
+            provider.computes(move |request| match request.path.split('?').next()? {
+                "/live/anna/master.m3u8" => {
+                    Some(MockResponse::text("application/vnd.apple.mpegurl", master.clone()).kept())
+                }
+                path if path.starts_with("/live/anna/video/") => video.answer(request),
+                path if path.starts_with("/live/anna/audio/") => audio.answer(request),
+                _ => None,
+            });
+            let list = provider.playlist(&[("news", "News", "/live/anna/master.m3u8")]);
+            let gateway = Setup::new().list(&list).start().await;
+            let player = gateway.watch("News").await;
+            player.until("six seconds", |r| r.ts.programme_seconds() > 6.0).await;
+            let recorded = player.received(|r| r.bytes.clone());
+            let shown =
+                ["-v", "error", "-show_entries", "stream=codec_name", "-of", "default=nw=1:nk=1", "-i", "-"];
+            let output = tools::run_with_input("ffprobe", &shown, &recorded).await;
+            let codecs = String::from_utf8_lossy(&output.stdout).into_owned();
+            // Those of the programme come first.
+            assert!(codecs.starts_with("h264\naac\n"), "{variants:?}: {codecs}");
+            drop(player);
+            gateway.until_idle().await;
+        }
+    }
+
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_slow_provider_and_one_that_closes_every_connection_lose_no_segment() {
         let live = Live::new().await;

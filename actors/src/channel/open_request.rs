@@ -24,7 +24,8 @@ pub(crate) fn open_request(
     let playlist_reader = (conditions.has_ffmpeg && can_use_proxy).then(|| playlist_reader(candidate));
     let of_playlist = playlist_reader.as_ref().zip(known.playlist).map(|(command_of, format)| {
         let url = candidate.url.expose().to_owned();
-        command_of(&PlaylistAddress { url, format, is_trusted: true, cookies: Vec::new() })
+        let variant = known.variant;
+        command_of(&PlaylistAddress { url, format, is_trusted: true, cookies: Vec::new(), variant })
     });
     let referrer = candidate.headers.referrer.iter().map(|it| ("Referer".to_owned(), it.clone()));
     OpenRequest {
@@ -67,6 +68,7 @@ fn playlist_reader(candidate: &Candidate) -> PlaylistReader {
             is_trusted: found.is_trusted,
             cookies: &found.cookies,
             format: Some(found.format.ffmpeg_name()),
+            variant: found.variant,
         };
         words(&ffmpeg::playlist_command_through(&input, proxy.as_ref()))
     })

@@ -55,8 +55,14 @@ impl StreamReaders {
                     StreamReader::Ffmpeg => {
                         let ffmpeg = StreamProfile::from_delivery(Delivery::Command);
                         let (delivery, argv) = self.command(url, list, &ffmpeg, headers, proxy)?;
-                        let input =
-                            FfmpegInput { url, headers, is_trusted: true, cookies: &[], format: None };
+                        let input = FfmpegInput {
+                            url,
+                            headers,
+                            is_trusted: true,
+                            cookies: &[],
+                            format: None,
+                            variant: None,
+                        };
                         Ok((delivery, argv.map(|it| it.with_input_options(input_options(&input)))))
                     }
                 }

@@ -17,4 +17,4 @@ pub use self::playlist::{
     ADDRESS_BYTES_MAX, HlsError, HlsPlaylist, KeyMethod, MasterPlaylist, MediaPlaylist, MediaSegment,
     PLAYLIST_BYTES_MAX, SEGMENTS_MAX, SegmentRange, VARIANTS_MAX, Variant, VariantPicture,
 };
-pub use self::variants::{VariantLimits, Variants};
+pub use self::variants::{VariantLimits, Variants, variant_for_program};

@@ -70,6 +70,8 @@ pub struct MasterPlaylist {
 pub struct Variant {
     /// Its address, as written.
     pub address: String,
+    /// Its position in the list, from 0.
+    pub position: u32,
     /// Highest bit rate; zero if it is unknown.
     pub bits_per_second: u64,
     /// Height of the picture, if it is known.
@@ -303,7 +305,8 @@ impl PlaylistReader {
     fn address(&mut self, line: &str) -> Result<(), HlsError> {
         if let Some((variant, audio)) = self.next_variant.take() {
             if self.variants.len() < VARIANTS_MAX {
-                self.variants.push(Variant { address: checked(line)?.to_owned(), ..variant });
+                let position = self.variants.len() as u32;
+                self.variants.push(Variant { address: checked(line)?.to_owned(), position, ..variant });
                 self.variant_audio.push(audio);
             }
             return Ok(());
@@ -385,6 +388,7 @@ fn variant(attributes: &AttributeList<'_>) -> Variant {
     let is_mute = codecs.is_some_and(|it| !it.split(',').any(is_audio));
     Variant {
         address: String::new(),
+        position: 0,
         bits_per_second: attributes
             .number("BANDWIDTH")
             .or_else(|| attributes.number("AVERAGE-BANDWIDTH"))

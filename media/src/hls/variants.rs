@@ -33,18 +33,7 @@ impl Variants {
         if has_picture && !variants.iter().any(is_certain) {
             variants.clear();
         }
-        let is_within = |it: &Variant| {
-            let is_high = it.height.zip(limits.height_max).is_some_and(|(height, max)| height > max);
-            let is_fast = limits.bits_per_second_max.is_some_and(|max| it.bits_per_second > max);
-            !is_high && !is_fast
-        };
-        variants.sort_by_cached_key(|it| {
-            let is_within = is_within(it);
-            let (height, bits) = (it.height.unwrap_or(0), it.bits_per_second);
-            let downwards = is_within.then_some(Reverse((bits, height)));
-            let upwards = (!is_within).then_some((bits, height));
-            (it.picture as u8, it.has_no_sound, !is_within, downwards, upwards)
-        });
+        sort(&mut variants, limits);
         Self(variants.into())
     }
 
@@ -57,4 +46,27 @@ impl Variants {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+}
+
+/// Returns the position in the list of the variant that a program plays, which reads sound in playlists of its own, too.
+pub fn variant_for_program(master: &MasterPlaylist, limits: VariantLimits) -> Option<u32> {
+    let mut variants = master.variants.clone();
+    sort(&mut variants, limits);
+    variants.first().map(|it| it.position)
+}
+
+/// Puts the preferred variant first. Those that certainly have a picture come before all others.
+fn sort(variants: &mut [Variant], limits: VariantLimits) {
+    let is_within = |it: &Variant| {
+        let is_high = it.height.zip(limits.height_max).is_some_and(|(height, max)| height > max);
+        let is_fast = limits.bits_per_second_max.is_some_and(|max| it.bits_per_second > max);
+        !is_high && !is_fast
+    };
+    variants.sort_by_cached_key(|it| {
+        let is_within = is_within(it);
+        let (height, bits) = (it.height.unwrap_or(0), it.bits_per_second);
+        let downwards = is_within.then_some(Reverse((bits, height)));
+        let upwards = (!is_within).then_some((bits, height));
+        (it.picture as u8, it.has_no_sound, !is_within, downwards, upwards)
+    });
 }

@@ -10,6 +10,8 @@ pub struct KnownSource {
     pub playlist: Option<PlaylistFormat>,
     /// Whether titles were sent when they were asked for; `None` if they were not asked for.
     pub sends_titles: Option<bool>,
+    /// The position of the variant that the program plays, if the address leads to a list of variants.
+    pub variant: Option<u32>,
     /// PIDs whose tables had a wrong checksum each time.
     pub wrong_checksums: Vec<u16>,
 }

@@ -231,7 +231,7 @@ async fn open_address(
             Ok(source)
         }
         OpenedBody::Playlist(found) => {
-            let FoundPlaylist { address: found, response } = *found;
+            let FoundPlaylist { address: mut found, response } = *found;
             let format = found.format;
             debug!(%place, n_redirects, ?format, "upstream sends a playlist of segments");
             let mut what = format.description().to_owned();
@@ -260,7 +260,7 @@ async fn open_address(
                         _ => return Err(error),
                     },
                 }
-                http = hls.into_http().ok_or(Cause::Panicked)?;
+                (http, found.variant) = hls.into_http().ok_or(Cause::Panicked)?;
                 debug!(what, "a program reads the playlist");
             }
             let needs_program = || match request.proxy {
@@ -273,7 +273,7 @@ async fn open_address(
             let program = ProgramCommand { command: &command, url: &found.url, input: None };
             let mut source = open_program(program, permit, upstream, output, started).await?;
             source.info.n_redirects = n_redirects;
-            source.info.known.playlist = Some(format);
+            (source.info.known.playlist, source.info.known.variant) = (Some(format), found.variant);
             Ok(source)
         }
     }
@@ -662,7 +662,7 @@ async fn open_response(
             FirstBytes::Payload(read_ahead, probe) => OpenedBody::Stream(read_ahead, probe),
             FirstBytes::Playlist(format, early) => {
                 let (url, described) = (target.expose(), cookies.described(&target));
-                let address = PlaylistAddress { format, url, cookies: described, is_trusted };
+                let address = PlaylistAddress { format, url, cookies: described, is_trusted, variant: None };
                 let requested = NamedTarget { target: first, named_by: None };
                 let found = NamedTarget { target: target.clone(), named_by: peer };
                 let response = PlaylistResponse { early: early.into(), requested, found, cookies };

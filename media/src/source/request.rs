@@ -139,6 +139,8 @@ pub struct PlaylistAddress {
     pub cookies: Vec<String>,
     /// Whether the address is on the server that the request was meant for, so that it may see the same secrets.
     pub is_trusted: bool,
+    /// The position of the variant to play in a list of variants, from 0; `None` if the list has segments.
+    pub variant: Option<u32>,
 }
 
 /// The format of a playlist of segments.

@@ -147,12 +147,15 @@ fn the_best_variant_within_the_limits_comes_first() {
     check("#EXTM3U\n#EXT-X-STREAM-INF:\nx\n#EXT-X-STREAM-INF:BANDWIDTH=1e3\ny\n", None, None, &["y", "x"]);
 }
 
+/// A group of sound in a playlist of its own.
+const SOUND_APART: &str = "#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a\",NAME=\"x\",URI=\"a.m3u8\"\n";
+
 #[test]
 fn a_master_never_leads_to_sound_alone_while_a_picture_is_offered() {
     /// The attributes of variants, whose addresses are their positions; and the order in which they are tried.
     #[track_caller]
     fn check(variants: &[&str], expected: &[&str]) {
-        let sound = "#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a\",NAME=\"x\",URI=\"a.m3u8\"\n";
+        let sound = SOUND_APART;
         let lines = variants.iter().enumerate();
         let lines: String = lines.map(|(at, it)| format!("#EXT-X-STREAM-INF:{it}\n{at}\n")).collect();
         // The sound may be listed before and after the variants.
@@ -173,6 +176,16 @@ fn a_master_never_leads_to_sound_alone_while_a_picture_is_offered() {
         check(&[radio, apart], &[]);
         check(&[apart, radio], &[]);
     }
+    let of_program = |variants: &[&str], height_max| {
+        let lines: String = variants.iter().map(|it| format!("#EXT-X-STREAM-INF:{it}\nx\n")).collect();
+        let limits = VariantLimits { height_max, bits_per_second_max: None };
+        variant_for_program(&master(&format!("#EXTM3U\n{SOUND_APART}{lines}")), limits)
+    };
+    let low = "BANDWIDTH=800000,RESOLUTION=640x360,AUDIO=\"a\"";
+    assert_eq!(of_program(&[radio, apart], None), Some(1));
+    assert_eq!(of_program(&[low, radio_apart, apart, unknown], None), Some(2));
+    assert_eq!(of_program(&[low, radio_apart, apart, unknown], Some(400)), Some(0));
+    assert_eq!(of_program(&[radio, mute], None), Some(1));
     check(&[unknown, apart, radio], &[]);
     check(&[apart, unknown], &[]);
     // The picture shows in any of these attributes.

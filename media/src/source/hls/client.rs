@@ -32,6 +32,8 @@ pub(super) struct HlsClient {
     first: HttpTarget,
     cookies: CookieJar,
     connected: Option<Connected>,
+    /// The position of the variant that a program would play.
+    pub(super) variant: Option<u32>,
 }
 
 /// The server of the open connection.
@@ -75,7 +77,7 @@ impl HlsClient {
         first: HttpTarget,
         cookies: CookieJar,
     ) -> Self {
-        Self { http, upstream, request, first, cookies, connected: None }
+        Self { http, upstream, request, first, cookies, connected: None, variant: None }
     }
 
     /// Returns the longest time without a byte of a response.

@@ -20,6 +20,7 @@ use super::outlet::{Outlet, SegmentStart};
 use crate::error::{Cause, UpstreamError};
 use crate::hls::{
     HlsMachine, HlsPlaylist, HlsStep, MediaPlaylist, PLAYLIST_BYTES_MAX, SegmentJob, VariantLimits, Variants,
+    variant_for_program,
 };
 use crate::source::http::is_headless;
 use crate::source::probe::{GZIP_MAGIC, Probe, Probed};
@@ -126,6 +127,7 @@ impl Driver {
         match parse(&text)? {
             HlsPlaylist::Media(list) => self.loaded(list, Duration::ZERO)?,
             HlsPlaylist::Master(master) => {
+                self.client.variant = variant_for_program(&master, self.limits);
                 self.variants = Variants::new(master, self.limits);
                 if self.variants.is_empty() {
                     let what = "an HLS playlist whose sound is in playlists of its own";
@@ -227,6 +229,7 @@ impl Driver {
         let named = self.master.join(&variant.address)?;
         (self.named, self.found) = (named.clone(), named);
         self.n_failed_loads = 0;
+        self.client.variant = Some(variant.position);
         self.machine.change_variant(self.now());
         Ok(())
     }

@@ -163,8 +163,9 @@ impl HlsSource {
         self.outlet.error()
     }
 
-    /// Returns the connection with its permit, if the source has ended.
-    pub(super) fn into_http(self) -> Option<HttpUpstream> {
-        self.end.map(|it| it.0.http)
+    /// Returns the connection with its permit, and the position of the variant that a program would play, if the source has
+    /// ended.
+    pub(super) fn into_http(self) -> Option<(HttpUpstream, Option<u32>)> {
+        self.end.map(|(client, _)| (client.http, client.variant))
     }
 }

@@ -837,6 +837,31 @@ async fn a_playlist_behind_any_address_is_read_by_a_program_with_the_same_permit
 }
 
 #[tokio::test]
+async fn a_program_plays_the_variant_with_the_picture_of_a_list_whose_sound_is_apart() {
+    let setup = Setup::new();
+    let folder = tempfile::tempdir().unwrap();
+    let (reader, asked) = playlist_reader(folder.path());
+    let sound = "#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a\",NAME=\"x\",URI=\"a.m3u8\"";
+    let list = format!(
+        "#EXTM3U\n{sound}\n#EXT-X-STREAM-INF:BANDWIDTH=64000,CODECS=\"mp4a.40.2\"\na.m3u8\n\
+         #EXT-X-STREAM-INF:BANDWIDTH=900000,RESOLUTION=640x360,AUDIO=\"a\"\nv.m3u8\n"
+    );
+    setup.a.set("/x", Behaviour::Raw(format!("HTTP/1.1 200 OK\r\n\r\n{list}").into()));
+    // The gateway chooses a variant itself, whose segments it cannot read.
+    let whole = list.replace(",AUDIO=\"a\"", "");
+    setup.a.set("/y", Behaviour::Raw(format!("HTTP/1.1 200 OK\r\n\r\n{whole}").into()));
+    setup.a.set("/v.m3u8", open_playlist());
+    for path in ["x", "y"] {
+        let url = format!("http://a/{path}");
+        let request = OpenRequest { url, playlist_reader: Some(reader.clone()), ..OpenRequest::default() };
+        let source = setup.open_request(request).await.unwrap();
+        assert_eq!((source.info().known.variant, asked.lock().last().unwrap().variant), (Some(1), Some(1)));
+        drop(source);
+        setup.is_clean().await;
+    }
+}
+
+#[tokio::test]
 async fn a_playlist_whose_program_fails_returns_its_permit() {
     let setup = Setup::new();
     setup.a.set("/x", open_playlist());
