@@ -10,6 +10,7 @@ use domain::source_url::SourceUrl;
 use media::dial::{Proxy, ProxyProtocol};
 use media::source::{KnownSource, OpenRequest, PlaylistAddress, PlaylistReader};
 
+use crate::certificates::certificate_trust;
 use crate::egress::Egress;
 
 /// Returns the request that opens a candidate. `known` is what its address has shown before; a program opens a playlist of
@@ -36,6 +37,7 @@ pub(crate) fn open_request(
         policy: Some(Arc::new(Egress::new(candidate.reach, conditions.own_listeners.clone()))),
         playlist_reader,
         proxy: candidate.proxy.as_ref().map(|it| Arc::new(media_proxy(it))),
+        trust: certificate_trust(&candidate.certificates),
         prefers_program: false,
         other_addresses: None,
         program: candidate.program,
