@@ -417,7 +417,7 @@ fn host_failure(error: &UpstreamError) -> HostFailure {
         Cause::Dns => HostFailure::NoAddress,
         Cause::Connect(_) => HostFailure::NoConnection,
         Cause::ConnectTimeout => HostFailure::TimedOut,
-        Cause::Tls(_) => HostFailure::Tls,
+        Cause::Tls(_) | Cause::Certificate(_) => HostFailure::Tls,
         Cause::ProxyTarget(_) => HostFailure::NotReachedByProxy,
         Cause::Status(status) => HostFailure::Status(*status),
         _ => HostFailure::Other,

@@ -19,6 +19,7 @@ mod addresses;
 mod ask;
 mod bandwidth;
 mod catalogue;
+mod certificates;
 mod channel;
 mod channels;
 mod client;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use cluster::EngineLog;
 use cluster::testing::MemoryStore;
+use domain::certificate::CertificateCheck;
 use domain::egress::Reach;
 use domain::ids::{AccountId, ProfileId, StreamId};
 use domain::limits::LimitScope;
@@ -123,6 +124,7 @@ fn plan(number: u32, streams: &[Stream]) -> Plan {
         .iter()
         .map(|it| Candidate {
             proxy: None,
+            certificates: CertificateCheck::default(),
             stream: StreamId(it.id),
             stream_name: it.name.to_owned(),
             url: SourceUrl::new(format!("http://tv:80/{}", it.name)),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::certificate::CertificateCheck;
 use crate::egress::{AllowedNetworks, Distance};
 use crate::ids::{AccountId, ProfileId, ServerGroupId};
 use crate::panel::{LiveForm, PanelLogin};
@@ -46,6 +47,9 @@ pub struct Account {
     /// The proxy for everything of this provider: streams, lists, guides and logos.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<ProxyAddress>,
+    /// The certificates of its servers that are accepted, for streams, lists, guides and logos.
+    #[serde(default, skip_serializing_if = "CertificateCheck::is_default")]
+    pub certificates: CertificateCheck,
     /// Further servers of the provider, for when the one of the list is dead; see
     /// [`account_addresses`](crate::account_addresses).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -287,6 +291,7 @@ impl Account {
             headers_for_all_hosts: false,
             allowed_networks: AllowedNetworks::default(),
             proxy: None,
+            certificates: CertificateCheck::default(),
             further_addresses: Vec::new(),
             live_form: None,
             release_delay: Duration::ZERO,

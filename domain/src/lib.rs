@@ -40,6 +40,7 @@ pub mod auto_sync;
 pub mod backup_schedule;
 pub mod byte_range;
 pub mod catchup;
+pub mod certificate;
 pub mod channel;
 pub mod clients;
 pub mod cluster;

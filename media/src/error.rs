@@ -4,6 +4,8 @@
 
 use std::{fmt, io};
 
+use crate::certificate::RefusedCertificate;
+
 /// The error of an attempt to play from an upstream.
 ///
 /// `Display` completes "failed to play from the upstream: …" and contains no address.
@@ -31,6 +33,8 @@ pub enum Cause {
     /// The TLS handshake failed, for example because of the certificate or the protocol version, or because the
     /// provider does not use TLS.
     Tls(String),
+    /// The certificate of the provider is not accepted.
+    Certificate(Box<RefusedCertificate>),
     /// The proxy is out of reach, refuses the connection or does not speak its protocol. The text contains the reason.
     Proxy(String),
     /// The proxy requires a login, or refuses the one of the account.
@@ -243,6 +247,7 @@ impl UpstreamError {
             Cause::Address(_)
             | Cause::Forbidden(_)
             | Cause::Tls(_)
+            | Cause::Certificate(_)
             | Cause::ProxyLogin
             | Cause::Region(_)
             | Cause::TooManyRedirects
@@ -291,6 +296,7 @@ impl UpstreamError {
             Cause::Connect(_) => "connect",
             Cause::ConnectTimeout => "connect_timeout",
             Cause::Tls(_) => "tls",
+            Cause::Certificate(_) => "certificate",
             Cause::Proxy(_) => "proxy",
             Cause::ProxyLogin => "proxy_login",
             Cause::ProxyTarget(_) => "proxy_target",
@@ -376,6 +382,7 @@ impl fmt::Display for Cause {
             Cause::Connect(why) => write!(f, "connection failed: {why}"),
             Cause::ConnectTimeout => f.write_str("connection timed out"),
             Cause::Tls(why) => write!(f, "TLS handshake failed: {why}"),
+            Cause::Certificate(refused) => write!(f, "{refused}"),
             Cause::Proxy(why) => write!(f, "the proxy failed: {why}"),
             Cause::ProxyLogin => f.write_str("the proxy refuses the login of the account"),
             Cause::ProxyTarget(why) => write!(f, "the proxy cannot reach the provider: {why}"),

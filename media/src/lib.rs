@@ -9,6 +9,7 @@
 //! [`segment`] (segments for HLS), [`radio`] (audio without a container). [`sample`] measures a source that nobody watches.
 //! The HTTP crate uses only the items that are re-exported here.
 
+pub mod certificate;
 pub mod chunk;
 pub mod chunker;
 pub mod clip;

@@ -55,6 +55,7 @@ pub(crate) enum ConditionKind {
     AccountExpiring,
     AccountExpired,
     AccountAddress,
+    AccountCertificate,
     IntegrationPaused,
     PluginFailed,
     ClusterEngine,
@@ -100,6 +101,7 @@ pub(crate) fn conditions(context: &RestContext) -> Vec<Condition> {
             found.extend(source_condition(account, refresh.outcome, &refresh.message));
         }
         found.extend(addresses.get(account.id.0).and_then(|it| address_condition(account, it)));
+        found.extend((!account.certificates.verify).then(|| certificate_condition(account)));
         found.extend(account.active_profiles().filter_map(|it| expiry_condition(account, it, now)));
     }
     let states = models.guide_states.load();
@@ -418,6 +420,22 @@ fn address_condition(account: &Account, record: &AddressRecord) -> Option<Condit
             "Nothing, if the first server comes back: a refresh asks it again. Otherwise change the address."
                 .to_owned(),
     })
+}
+
+fn certificate_condition(account: &Account) -> Condition {
+    Condition {
+        key: format!("account_certificate:{}", account.id.0),
+        kind: ConditionKind::AccountCertificate,
+        severity: Severity::Warning,
+        title: format!("Account \"{}\" accepts any certificate", account.name),
+        message: format!(
+            "Anybody between the gateway and the servers of account \"{}\" can read its login.",
+            account.name
+        ),
+        advice: "Set the fingerprint of the certificate, or its authority, in the settings of the account, and switch the \
+                 check on."
+            .to_owned(),
+    }
 }
 
 /// Programmes last for days, so a source is reported once it has failed for a while.

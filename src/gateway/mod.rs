@@ -166,6 +166,9 @@ impl Gateway {
         });
         let (models, guide_files) =
             opened.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
+        for account in models.accounts.load().iter().filter(|it| !it.certificates.verify) {
+            warn!(account = account.name, account.id = %account.id, "the account accepts any certificate");
+        }
         let own_listeners: Arc<[SocketAddr]> = [api_addr, player_addr].into();
         let (membership, of_node) = {
             let (config, store, packets) = (config.clone(), models.store.clone(), runtimes.packets.clone());

@@ -21,6 +21,7 @@ mod anonymous;
 mod backups;
 mod catchup;
 mod catchup_archives;
+mod certificates;
 mod clients;
 mod cluster_channels;
 mod cluster_configuration;

@@ -103,23 +103,19 @@ async fn the_client_that_a_trusted_proxy_names_is_the_one_that_counts() {
 mod slow {
     use std::net::SocketAddr;
     use std::path::Path;
-    use std::process::Stdio;
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::{TcpSocket, TcpStream};
-    use tokio::process::{Child, Command};
+    use tokio::net::TcpSocket;
+    use tokio::process::Command;
 
     use super::*;
+    use crate::support::WAIT_MAX;
+    use crate::support::reverse_proxy::{ReverseProxy, unused_address};
     use crate::support::users::TestUser;
     use crate::support::websocket::WebSocketClient;
-    use crate::support::{WAIT_MAX, until_async};
 
-    /// A running proxy that connects to the gateway from 127.0.0.2; ended when it is dropped.
-    struct Proxy {
-        _child: Child,
-        _folder: tempfile::TempDir,
-        address: SocketAddr,
-    }
+    /// A running proxy that connects to the gateway from 127.0.0.2.
+    struct Proxy(ReverseProxy);
 
     impl Proxy {
         /// Starts nginx in front of this port, as documented except for the lines that contain `without`.
@@ -131,19 +127,7 @@ mod slow {
                 .map(|line| format!("{line}\n"))
                 .collect();
             let site = site.replace("listen 80;", &format!("listen {address};\nproxy_bind 127.0.0.2;"));
-            let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-                .map(|it| format!("{it}_temp_path {it};\n"))
-                .concat();
-            let text = format!(
-                "daemon off;\nmaster_process off;\npid nginx.pid;\nerror_log stderr;\nevents {{}}\n\
-                 http {{\naccess_log off;\n{temporary}{site}}}\n"
-            );
-            Self::start(
-                Command::new("nginx").args(["-p", ".", "-e", "stderr", "-c", "proxy.conf"]),
-                &text,
-                address,
-            )
-            .await
+            Proxy(ReverseProxy::nginx(&site, address).await)
         }
 
         /// Starts Caddy in front of this port, as documented but without certificates.
@@ -153,37 +137,17 @@ mod slow {
             let source = "flush_interval -1\n\t\ttransport http {\n\t\t\tlocal_address 127.0.0.2\n\t\t}";
             let text = format!("{{\n\tadmin off\n}}\n{}", site.replace("flush_interval -1", source));
             let arguments = ["run", "--config", "proxy.conf", "--adapter", "caddyfile"];
-            Self::start(Command::new("caddy").args(arguments), &text, address).await
-        }
-
-        /// Starts a proxy with this configuration in `proxy.conf`, in a folder of its own.
-        async fn start(command: &mut Command, text: &str, address: SocketAddr) -> Proxy {
-            let folder = tempfile::tempdir().unwrap();
-            std::fs::write(folder.path().join("proxy.conf"), text).unwrap();
-            // Debian installs nginx where not every user looks, and `just tools` has Caddy in a folder of its own.
-            let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools/bin");
-            let path = format!("{}:/usr/sbin:{}", std::env::var("PATH").unwrap_or_default(), tools.display());
-            let child = command
-                .env("PATH", path)
-                // Caddy keeps its state there.
-                .env("HOME", folder.path())
-                .current_dir(folder.path())
-                .stdin(Stdio::null())
-                .kill_on_drop(true)
-                .spawn()
-                .unwrap_or_else(|error| panic!("this test needs a proxy ({error}): just tools"));
-            until_async("the proxy", async || TcpStream::connect(address).await.is_ok()).await;
-            Proxy { _child: child, _folder: folder, address }
+            Proxy(ReverseProxy::start(Command::new("caddy").args(arguments), &text, address).await)
         }
 
         /// Requests a path from this address of the client, with these lines of headers, and returns the status.
         async fn status_from(&self, client: &str, path: &str, headers: &str) -> u16 {
             let socket = TcpSocket::new_v4().unwrap();
             socket.bind(SocketAddr::new(client.parse().unwrap(), 0)).unwrap();
-            let mut socket = socket.connect(self.address).await.unwrap();
+            let mut socket = socket.connect(self.0.address).await.unwrap();
             let request = format!(
                 "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{headers}\r\n",
-                self.address
+                self.0.address
             );
             socket.write_all(request.as_bytes()).await.unwrap();
             let mut answer = Vec::new();
@@ -192,11 +156,6 @@ mod slow {
             let answer = String::from_utf8_lossy(&answer);
             answer.split(' ').nth(1).and_then(|it| it.parse().ok()).unwrap_or_else(|| panic!("{answer}"))
         }
-    }
-
-    /// Returns an address that is free now. Another process could take it before the proxy does; the test then fails.
-    fn unused_address() -> SocketAddr {
-        std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
     }
 
     /// Returns a documented configuration, for a gateway at this address.
@@ -241,22 +200,22 @@ mod slow {
         admin: &TestUser,
         proxy: &Proxy,
     ) {
-        let list = fetch(proxy.address, Request::get(PLAYLIST)).await;
+        let list = fetch(proxy.0.address, Request::get(PLAYLIST)).await;
         assert_eq!(list.status(), 200, "{}", list.text());
         assert!(
-            list.text().contains(&format!("http://{}/proxy/ts/stream/", proxy.address)),
+            list.text().contains(&format!("http://{}/proxy/ts/stream/", proxy.0.address)),
             "{}",
             list.text()
         );
 
-        let player = Player::watch(proxy.address, &gateway.path("News")).await;
+        let player = Player::watch(proxy.0.address, &gateway.path("News")).await;
         player.sees("news").await;
         player.more_bytes(500_000).await;
         let key = [("X-API-Key", admin.api_key.as_str())];
-        let api = Api::stranger_at(proxy.address).key(&admin.api_key);
+        let api = Api::stranger_at(proxy.0.address).key(&admin.api_key);
         let status = api.get("/proxy/ts/status").await.body;
         assert_eq!(status["channels"][0]["clients"][0]["ip_address"], "127.0.0.1", "{status}");
-        let mut socket = WebSocketClient::open(proxy.address, "/ws/", &key).await.expect("an upgrade");
+        let mut socket = WebSocketClient::open(proxy.0.address, "/ws/", &key).await.expect("an upgrade");
         assert!(socket.next().await.is_ok());
 
         let user = format!("X-API-Key: {}\r\n", admin.api_key);

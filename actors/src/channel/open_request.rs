@@ -10,6 +10,7 @@ use domain::source_url::SourceUrl;
 use media::dial::{Proxy, ProxyProtocol};
 use media::source::{AudioConverter, KnownSource, OpenRequest, PlaylistAddress, PlaylistReader};
 
+use crate::certificates::certificate_trust;
 use crate::egress::Egress;
 
 /// Returns the request that opens a candidate. `known` is what its address has shown before; a program opens a playlist of
@@ -37,6 +38,7 @@ pub(crate) fn open_request(
         playlist_reader,
         audio_converter: conditions.has_ffmpeg.then(audio_converter),
         proxy: candidate.proxy.as_ref().map(|it| Arc::new(media_proxy(it))),
+        trust: certificate_trust(&candidate.certificates),
         prefers_program: false,
         other_addresses: None,
         program: candidate.program,

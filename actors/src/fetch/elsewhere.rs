@@ -92,7 +92,7 @@ impl Fetch {
     /// proxy, if it has one.
     pub fn for_account(&self, account: &Account) -> Self {
         let elsewhere = self.cluster.as_ref().filter(|it| !it.conditions.may_use(account));
-        let Some(cluster) = elsewhere else { return self.through(account.proxy.as_ref()) };
+        let Some(cluster) = elsewhere else { return self.to_account_servers(account) };
         let (nodes, others) = (account.nodes.clone(), Arc::clone(&cluster.others));
         let way = NodeWay { account: account.id, nodes, others };
         Self { way: Way::Node(Arc::new(way)), ..self.clone() }
@@ -108,7 +108,7 @@ impl Fetch {
         request: &AccountRequest,
     ) -> Result<Option<FetchBody>, RelayedError> {
         let AccountRequest { url, headers, reach, known, limits, .. } = request;
-        let fetch = self.through(account.proxy.as_ref()).within(*limits);
+        let fetch = self.to_account_servers(account).within(*limits);
         let sent = fetch.get_if_changed(url.expose(), headers, *reach, known).await;
         sent.map_err(|error| RelayedError::new(&error, url.host().unwrap_or_default()))
     }

@@ -25,9 +25,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use domain::egress::{Distance, EgressError, Reach};
 use domain::ids::AccountId;
-use domain::proxy::ProxyAddress;
+use domain::proxy::{ProxyAddress, ProxyScheme};
 use domain::source_url::SourceUrl;
 use domain::stream::RequestHeaders;
+use media::certificate::RefusedCertificate;
+use media::dial::trust::{CertificateTrust, http_config};
+use media::error::UpstreamError;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{
     ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, ETAG, HeaderMap, IF_MODIFIED_SINCE, IF_NONE_MATCH,
@@ -89,6 +92,17 @@ pub enum FetchError {
     /// The client cannot be created.
     #[error("set up the HTTP client")]
     Client(#[source] reqwest::Error),
+    /// The TLS library rejects its own defaults.
+    #[error("set up TLS")]
+    Tls(#[source] UpstreamError),
+    /// The certificate of the server is not accepted.
+    #[error("{refused} (\"{host}\"); the settings of the account can accept it")]
+    Certificate {
+        /// Host of the request.
+        host: String,
+        /// The certificate and the reason.
+        refused: RefusedCertificate,
+    },
     /// The connection failed, the server did not answer, or the body broke off.
     #[error("fetch from \"{host}\"")]
     Transfer {
@@ -211,6 +225,8 @@ pub struct Fetch {
     /// Set on a node of a cluster.
     cluster: Option<Arc<FetchCluster>>,
     way: Way,
+    /// The certificates of servers that are accepted.
+    trust: Option<Arc<CertificateTrust>>,
 }
 
 /// The way to the servers of requests.
@@ -236,6 +252,7 @@ impl Fetch {
             turns: Turns::default(),
             cluster: None,
             way: Way::Direct,
+            trust: None,
         };
         // A client that cannot be created is reported at the start.
         fetch.client_for(Vec::new())?.build().map_err(FetchError::Client)?;
@@ -250,7 +267,14 @@ impl Fetch {
     /// Creates a client that connects to these addresses, whatever the name. A client serves one request, so that no
     /// connection is reused that another rule has allowed.
     fn client_for(&self, addresses: Vec<SocketAddr>) -> Result<ClientBuilder, FetchError> {
+        let proxy = match &self.way {
+            Way::Proxy(proxy) if proxy.scheme == ProxyScheme::Https => Some(&*proxy.host),
+            _ => None,
+        };
+        let trust = self.trust.as_deref().cloned().unwrap_or_default();
+        let tls = http_config(&trust, proxy).map_err(FetchError::Tls)?;
         Ok(Client::builder()
+            .tls_backend_preconfigured(tls)
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(self.limits.connect_timeout)
             .read_timeout(self.limits.read_timeout)
@@ -497,9 +521,9 @@ impl Deadline {
         host: &str,
         work: impl Future<Output = reqwest::Result<T>>,
     ) -> Result<T, FetchError> {
-        let failed = |cause: reqwest::Error| FetchError::Transfer {
-            host: host.to_owned(),
-            cause: cause.without_url(),
+        let failed = |cause: reqwest::Error| match RefusedCertificate::in_error(&cause) {
+            Some(refused) => FetchError::Certificate { host: host.to_owned(), refused: refused.clone() },
+            None => FetchError::Transfer { host: host.to_owned(), cause: cause.without_url() },
         };
         self.limit(host, async { work.await.map_err(failed) }).await
     }

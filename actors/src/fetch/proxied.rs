@@ -4,6 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use domain::account::Account;
 use domain::account_addresses::HostFailure;
 use domain::proxy::{ProxyAddress, ProxyScheme};
 use reqwest::{ClientBuilder, Proxy, Response, StatusCode, Url};
@@ -12,16 +13,18 @@ use tokio::time::timeout;
 use url::Host;
 
 use super::{Fetch, FetchError, Way, with_causes};
+use crate::certificates::certificate_trust;
 use crate::egress::Egress;
 
 /// Stands for a server behind a proxy, whose address is unknown: what it names is judged as if it was in the internet.
 const SOMEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
 impl Fetch {
-    /// Returns a client that sends its requests through this proxy, if there is one.
-    pub fn through(&self, proxy: Option<&ProxyAddress>) -> Self {
-        let way = proxy.cloned().map_or(Way::Direct, |it| Way::Proxy(Arc::new(it)));
-        Self { way, ..self.clone() }
+    /// Returns a client for the servers of an account from this machine: through its proxy, if it has one, and with the
+    /// certificates that it accepts.
+    pub fn to_account_servers(&self, account: &Account) -> Self {
+        let way = account.proxy.clone().map_or(Way::Direct, |it| Way::Proxy(Arc::new(it)));
+        Self { way, trust: certificate_trust(&account.certificates), ..self.clone() }
     }
 
     /// Returns a client whose connections lead to the proxy. A server is judged only if its address is numeric.
@@ -120,6 +123,7 @@ impl FetchError {
                     HostFailure::Other
                 }
             }
+            Self::Certificate { host, .. } if is_asked(host) => HostFailure::Tls,
             Self::Status { host, status, .. } if is_asked(host) => HostFailure::Status(status.as_u16()),
             Self::Proxy { host, cause } if is_asked(host) => {
                 let text = with_causes(cause);

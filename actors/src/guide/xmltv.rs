@@ -121,7 +121,8 @@ impl XmltvInput {
 /// Returns whether a guide at this address is one of an account with a proxy, several addresses, or nodes that may use it: the
 /// list of the account names it, or it is on one of the account's servers.
 fn names_guide(account: &Account, url: &SourceUrl) -> bool {
-    if account.proxy.is_none() && account.further_addresses.is_empty() && account.nodes.is_empty() {
+    let is_plain = account.proxy.is_none() && account.certificates.is_default();
+    if is_plain && account.further_addresses.is_empty() && account.nodes.is_empty() {
         return false;
     }
     let is_host =

@@ -20,6 +20,7 @@ pub use self::title::{TitleCandidate, TitleFileKind, TitleVersion, plan_title};
 use crate::account::{Account, AccountProfile, RefreshRecord};
 use crate::account_addresses::{addresses_of, at_address};
 use crate::catchup::ProviderZone;
+use crate::certificate::CertificateCheck;
 use crate::channel::{Channel, ChannelNumber};
 use crate::command::Argv;
 use crate::egress::{Reach, account_headers, reach_of};
@@ -68,6 +69,8 @@ pub struct Candidate {
     pub reach: Reach,
     /// The proxy of the account.
     pub proxy: Option<ProxyAddress>,
+    /// The certificates of its server that are accepted.
+    pub certificates: CertificateCheck,
     /// The delivery in force for this stream on this channel.
     pub profile: Delivery,
     /// The program that reads the stream instead of the gateway, if any.
@@ -306,6 +309,7 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
                     headers,
                     reach,
                     proxy: account.proxy.clone(),
+                    certificates: account.certificates.clone(),
                     profile: delivery,
                     command,
                 }),

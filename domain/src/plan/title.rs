@@ -142,6 +142,7 @@ pub fn plan_title(name: &str, versions: &[TitleVersion], records: &impl PlanReco
                     reach: reach_of_version(&original, &url, replacement, &account, refresh.as_deref()),
                     headers,
                     proxy: account.proxy.clone(),
+                    certificates: account.certificates.clone(),
                     url: server.place(url),
                     program: None,
                     profile: delivery,

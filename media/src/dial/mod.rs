@@ -8,6 +8,7 @@ pub mod proxy;
 mod reset;
 #[cfg(test)]
 mod tests;
+pub mod trust;
 
 use std::future::Future;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -17,15 +18,16 @@ use std::time::Duration;
 use std::{fmt, io};
 
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsConnector;
-use tracing::{debug, warn};
+use tracing::debug;
 
 use self::names::Names;
 use self::reset::ResetOnDrop;
+use self::trust::{CertificateTrust, TlsConfigs};
+use crate::certificate::RefusedCertificate;
 use crate::error::{Cause, UpstreamError};
 
 pub use self::proxy::{Proxy, ProxyProtocol};
@@ -89,6 +91,11 @@ pub trait Dial: Send + Sync + 'static {
     fn secure<'a>(&'a self, _socket: BoxedSocket, _host: &'a str) -> SecureFuture<'a> {
         Box::pin(async { Err(Cause::Tls("not available".into()).into()) })
     }
+
+    /// Returns a dialer that accepts these certificates; `None` if it has no TLS.
+    fn trusting(&self, _trust: &CertificateTrust) -> Option<Arc<dyn Dial>> {
+        None
+    }
 }
 
 /// The host and port to connect to. Contains no credentials and may be printed.
@@ -121,37 +128,23 @@ pub struct DialSettings {
 
 /// Connects by TCP, with TLS if the address requires it.
 pub struct TcpDial {
-    tls: TlsConnector,
-    names: Names,
+    tls: Arc<TlsConfigs>,
+    trust: CertificateTrust,
+    names: Arc<Names>,
 }
 
 impl TcpDial {
-    /// Creates a dialer that trusts the authorities of the machine and of `settings`.
-    ///
-    /// Reads the machine's certificates from disk: create one dialer and share it.
+    /// Creates a dialer that trusts the authorities of the machine and of `settings`. Share it: it remembers addresses and
+    /// TLS sessions.
     ///
     /// # Errors
     /// When the TLS library rejects its own defaults.
     pub fn new(settings: DialSettings) -> Result<Self, UpstreamError> {
-        let mut roots = RootCertStore::empty();
-        let native = rustls_native_certs::load_native_certs();
-        for error in &native.errors {
-            warn!("cannot read some certificate authorities of the machine: {error}");
-        }
-        let (n_added, n_ignored) = roots.add_parsable_certificates(native.certs);
-        debug!(n_added, n_ignored, "certificate authorities of the machine loaded");
-        roots.add_parsable_certificates(settings.authorities);
-        if roots.is_empty() {
-            warn!("no certificate authorities found: https sources will fail");
-        }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| Cause::Tls(error.to_string()))?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        let (tls, trust) = (TlsConfigs::new(settings.authorities), CertificateTrust::default());
+        // Reads the certificates of the machine, which takes a moment.
+        tls.get(&trust)?;
         let lookup = |host: &str, port| (host, port).to_socket_addrs().map(Iterator::collect);
-        Ok(Self { tls: TlsConnector::from(Arc::new(config)), names: Names::new(Arc::new(lookup)) })
+        Ok(Self { tls: Arc::new(tls), trust, names: Arc::new(Names::new(Arc::new(lookup))) })
     }
 
     /// Connects to the first address that answers. Each address gets a share of the remaining time, so that one
@@ -176,7 +169,7 @@ impl TcpDial {
                     return Ok(Dialled { socket, peer: Some(it) });
                 }
                 // Another address of the same name presents the same certificate.
-                Ok(Err(cause @ Cause::Tls(_))) => return Err(cause.into()),
+                Ok(Err(cause @ (Cause::Tls(_) | Cause::Certificate(_)))) => return Err(cause.into()),
                 Ok(Err(cause)) => cause,
                 Err(_) => Cause::ConnectTimeout,
             };
@@ -200,7 +193,8 @@ impl TcpDial {
     async fn begin_tls(&self, stream: impl Socket + 'static, host: &str) -> Result<BoxedSocket, Cause> {
         let name = ServerName::try_from(host.to_owned())
             .map_err(|_| Cause::Tls("the host name is not valid in a certificate".into()))?;
-        match self.tls.connect(name, stream).await {
+        let config = self.tls.get(&self.trust).map_err(|error| error.cause().clone())?;
+        match TlsConnector::from(config).connect(name, stream).await {
             Ok(stream) => Ok(Box::new(stream)),
             Err(error) => Err(tls_cause(&error)),
         }
@@ -235,6 +229,11 @@ impl Dial for TcpDial {
     fn secure<'a>(&'a self, socket: BoxedSocket, host: &'a str) -> SecureFuture<'a> {
         Box::pin(async move { Ok(self.begin_tls(socket, host).await?) })
     }
+
+    fn trusting(&self, trust: &CertificateTrust) -> Option<Arc<dyn Dial>> {
+        let dial = Self { tls: self.tls.clone(), trust: trust.clone(), names: self.names.clone() };
+        Some(Arc::new(dial))
+    }
 }
 
 /// Returns the addresses that may be connected to.
@@ -268,6 +267,9 @@ fn share(left: Duration, n_left: usize, is_first: bool) -> Option<Duration> {
 
 /// Converts an error of the handshake: a TLS error if the peer caused it, otherwise a broken connection.
 fn tls_cause(error: &io::Error) -> Cause {
+    if let Some(refused) = RefusedCertificate::in_error(error) {
+        return Cause::Certificate(Box::new(refused.clone()));
+    }
     match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         Some(error) => Cause::Tls(error.to_string()),
         None => Cause::Connect(format!("{} during the TLS handshake", io_text(error))),

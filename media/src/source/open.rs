@@ -163,7 +163,7 @@ async fn open_address(
     if let Some(target) = udp::parse(&request.url) {
         return open_udp(target?, request, permit, &upstream, started).await;
     }
-    let upstream = upstream.through(request.proxy.as_ref());
+    let upstream = upstream.on_behalf_of(request);
     // Outside the timed future, so that a timeout hands socket and permit to the closer.
     let mut http = HttpUpstream::new(permit, upstream.closer.clone());
     let (mut refusal, mut others) = (None, VecDeque::new());

@@ -196,7 +196,7 @@ impl RemoteFile {
             let mut outgoing = request::request(request, target, is_trusted, &cookies.pairs(target))?;
             outgoing.headers_mut().insert(RANGE, range(at, end));
             let check = |to| request.policy.as_ref().map_or(Ok(()), |it| it.check(to, *named_by));
-            let dial = self.upstream.clone().through(request.proxy.as_ref()).dial;
+            let dial = self.upstream.clone().on_behalf_of(request).dial;
             let is_redirected = *target != first;
             let dialled = self.http.dial(&*dial, &target.address, &check, settings.connect_timeout).await;
             let peer = dialled.map_err(|it| it.behind_redirect(is_redirected))?;

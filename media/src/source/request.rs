@@ -14,6 +14,7 @@ use http_body_util::Empty;
 use tracing::debug;
 
 use crate::dial::Proxy;
+use crate::dial::trust::CertificateTrust;
 use crate::error::Cause;
 use crate::source::known::KnownSource;
 use crate::source::target::HttpTarget;
@@ -38,6 +39,9 @@ pub struct OpenRequest {
     pub command: Option<Vec<String>>,
     /// The proxy to connect through. A program has to be told by its command.
     pub proxy: Option<Arc<Proxy>>,
+    /// The certificates of servers that are accepted; `None` accepts those of the machine's authorities. Not passed to a
+    /// program.
+    pub trust: Option<Arc<CertificateTrust>>,
     /// The addresses that may be connected to. `None` allows all.
     pub policy: Option<Arc<dyn AddressPolicy>>,
     /// The program for an address that leads to a playlist of segments which the gateway does not read itself. `None` if none

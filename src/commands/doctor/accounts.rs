@@ -109,7 +109,7 @@ async fn findings(fetch: &Fetch, account: &Account, subject: &str) -> Vec<Findin
 async fn list_finding(fetch: &Fetch, account: &Account, subject: &str, url: &SourceUrl) -> Finding {
     const ADVICE: &str = "Open the address of the playlist in a browser on this machine; ask the provider.";
     let reach = Reach::typed(account.allowed_networks);
-    let fetch = fetch.through(account.proxy.as_ref());
+    let fetch = fetch.to_account_servers(account);
     let first = async { fetch.get(url.expose(), &account.headers, reach).await?.next().await };
     match first.await {
         Ok(Some(_)) => Finding::good(subject, "the server sends a playlist"),

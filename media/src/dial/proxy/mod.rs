@@ -58,13 +58,15 @@ impl fmt::Debug for Proxy {
 /// A dialer that connects through a proxy.
 pub(crate) struct ProxyDial {
     inner: Arc<dyn Dial>,
+    /// Begins TLS with the provider behind the proxy.
+    inside: Arc<dyn Dial>,
     proxy: Arc<Proxy>,
 }
 
 impl ProxyDial {
-    /// Creates a dialer that reaches the proxy with `inner`.
-    pub(crate) fn new(inner: Arc<dyn Dial>, proxy: Arc<Proxy>) -> Self {
-        Self { inner, proxy }
+    /// Creates a dialer that reaches the proxy with `inner`, and begins TLS behind it with `inside`.
+    pub(crate) fn new(inner: Arc<dyn Dial>, inside: Arc<dyn Dial>, proxy: Arc<Proxy>) -> Self {
+        Self { inner, inside, proxy }
     }
 
     async fn connect(&self, address: &DialAddress, deadline: Instant) -> Result<BoxedSocket, UpstreamError> {
@@ -76,7 +78,7 @@ impl ProxyDial {
         let dialled = self.inner.dial(&server, &|_| Ok(()), left).await.map_err(proxy_error)?;
         let mut socket = dialled.socket;
         tunnel(&mut socket, &self.proxy, address).await?;
-        if address.secure { self.inner.secure(socket, &address.host).await } else { Ok(socket) }
+        if address.secure { self.inside.secure(socket, &address.host).await } else { Ok(socket) }
     }
 }
 
@@ -106,7 +108,7 @@ impl Dial for ProxyDial {
     }
 
     fn secure<'a>(&'a self, socket: BoxedSocket, host: &'a str) -> SecureFuture<'a> {
-        self.inner.secure(socket, host)
+        self.inside.secure(socket, host)
     }
 }
 
@@ -124,6 +126,7 @@ fn proxy_error(error: UpstreamError) -> UpstreamError {
         Cause::Connect(why) => Cause::Proxy(format!("connection failed: {why}")).into(),
         Cause::ConnectTimeout => Cause::Proxy("it does not answer".into()).into(),
         Cause::Tls(why) => Cause::Proxy(format!("TLS handshake failed: {why}")).into(),
+        Cause::Certificate(refused) => Cause::Proxy(refused.to_string()).into(),
         _ => error,
     }
 }

@@ -55,7 +55,7 @@ async fn dial(
     exchange: &[(&[u8], &[u8])],
 ) -> (Result<Dialled, UpstreamError>, Arc<Script>) {
     let script = Arc::new(Script::default());
-    let dialer = ProxyDial::new(script.clone(), proxy);
+    let dialer = ProxyDial::new(script.clone(), script.clone(), proxy);
     let serving = async {
         while script.server.lock().is_none() {
             tokio::task::yield_now().await;
@@ -185,7 +185,7 @@ const HEAD: usize = 9 << 10;
 #[tokio::test(start_paused = true)]
 async fn a_proxy_that_does_not_answer_ends_in_time() {
     let script = Arc::new(Script::default());
-    let dialer = ProxyDial::new(script.clone(), proxy(ProxyProtocol::Socks5, None));
+    let dialer = ProxyDial::new(script.clone(), script.clone(), proxy(ProxyProtocol::Socks5, None));
     let to = address(false, "tv", 80);
     let dialling = dialer.dial(&to, &|_| Ok(()), Duration::from_secs(3));
     let dialled = timeout(Duration::from_secs(4), dialling).await.unwrap();
@@ -208,7 +208,8 @@ async fn a_proxy_out_of_reach_is_named_as_such() {
         (Cause::Tls("x".into()), "the proxy failed: TLS handshake failed: x"),
     ] {
         let script = Arc::new(Script { failure: Some(failure), ..Script::default() });
-        let dialer = ProxyDial::new(script, proxy(ProxyProtocol::Http, Some(("anna", "secret"))));
+        let dialer =
+            ProxyDial::new(script.clone(), script, proxy(ProxyProtocol::Http, Some(("anna", "secret"))));
         let to = address(false, "tv", 80);
         let dialled = dialer.dial(&to, &|_| Ok(()), Duration::from_secs(3)).await;
         assert_eq!(dialled.err().map(|it| it.to_string()).as_deref(), Some(text));
@@ -221,7 +222,7 @@ async fn a_proxy_out_of_reach_is_named_as_such() {
 async fn a_numeric_address_behind_a_proxy_is_judged_and_a_name_is_not() {
     let check = async |host: &str, is_judged: bool| {
         let script = Arc::new(Script { failure: Some(Cause::Dns), ..Script::default() });
-        let dialer = ProxyDial::new(script.clone(), proxy(ProxyProtocol::Http, None));
+        let dialer = ProxyDial::new(script.clone(), script.clone(), proxy(ProxyProtocol::Http, None));
         let to = address(false, host, 80);
         let dialled = dialer.dial(&to, &|_| Err("no".to_owned()), Duration::from_secs(3)).await;
         let label = dialled.err().map(|it| it.label());

@@ -12,6 +12,7 @@ openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$tm
 printf 'subjectAltName=DNS:localhost,IP:127.0.0.1\nbasicConstraints=critical,CA:FALSE\nextendedKeyUsage=serverAuth\n' > "$tmp/ext"
 openssl x509 -req -in "$tmp/server.csr" -CA "$tmp/ca.crt" -CAkey "$tmp/ca.pem" -CAcreateserial -days 36500 \
     -extfile "$tmp/ext" -out "$tmp/server.crt"
-openssl x509 -in "$tmp/ca.crt" -outform der -out authority.der
+cp "$tmp/ca.crt" authority.pem
+openssl x509 -in authority.pem -outform der -out authority.der
 openssl x509 -in "$tmp/server.crt" -outform der -out server.der
 openssl pkcs8 -topk8 -nocrypt -in "$tmp/key.pem" -outform der -out server.key.der

@@ -123,6 +123,7 @@ choice!(ConditionKind {
     AccountExpiring = "account_expiring",
     AccountExpired = "account_expired",
     AccountAddress = "account_address",
+    AccountCertificate = "account_certificate",
     IntegrationPaused = "integration_paused",
     PluginFailed = "plugin_failed",
     ClusterEngine = "cluster_engine",

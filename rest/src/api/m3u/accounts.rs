@@ -187,7 +187,8 @@ async fn update(
             let guide = if wants_guide { guide::create(write, &account)? } else { None };
             let has_new_list = account.list != before.list || account.is_active && !before.is_active;
             let reading = |it: &Account| {
-                (it.headers.clone(), it.allowed_networks, it.rules.clone(), it.identity, it.proxy.clone())
+                let way = (it.proxy.clone(), it.certificates.clone());
+                (it.headers.clone(), it.allowed_networks, it.rules.clone(), it.identity, way)
             };
             let has_new_list = has_new_list || vod::moves_entries(&before, &account);
             let has_new_reading = has_new_list || reading(&account) != reading(&before);
@@ -196,6 +197,9 @@ async fn update(
         .await?;
     if let Some(saved) = saved {
         saved.keep();
+    }
+    if !account.certificates.verify && then.certificates.verify {
+        warn!(account = account.name, account.id = %account.id, "the account accepts any certificate");
     }
     if account.list != then.list {
         files::remove(&call, &then.list).await;

@@ -10,11 +10,13 @@ use config::check_node_name;
 use domain::account::{Account, PlaylistLocation, Rule};
 use domain::auto_sync::{ORPHAN_CLEANUP, OrphanCleanup};
 use domain::catchup::{ProviderZone, TIME_ZONE};
+use domain::certificate::Fingerprint;
 use domain::panel::{LiveForm, PanelAddress};
 use domain::playlist::rules::Rules;
 use domain::proxy::ProxyAddress;
 use domain::source_url::SourceUrl;
 use domain::stream::RequestHeaders;
+use media::dial::trust::CertificateTrust;
 use serde_json::{Map, Value};
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
@@ -32,6 +34,8 @@ pub(super) struct Change {
     rules: Option<Vec<Rule>>,
     release_delay: Option<Duration>,
     proxy: Option<Option<ProxyAddress>>,
+    fingerprint: Option<Option<Fingerprint>>,
+    authority: Option<Option<String>>,
     further_addresses: Option<Vec<SourceUrl>>,
     nodes: Option<Vec<String>>,
     live_form: Option<Option<LiveForm>>,
@@ -102,6 +106,8 @@ impl Change {
                 None
             }
         };
+        let fingerprint = edit.certificate_fingerprint.take().map(|it| fingerprint_of(it, &mut errors));
+        let authority = edit.certificate_authority.take().map(|it| authority_of(it, &mut errors));
         let further_addresses = edit.further_addresses.take().map(|it| addresses_of(it, &mut errors));
         let live_form = edit.live_form.take().map(|it| it.0.setting());
         let is_panel = match &location {
@@ -114,6 +120,8 @@ impl Change {
         let nodes = edit.nodes.take().map(|it| nodes_of(it, &mut errors));
         Ok(errors.or(Change {
             proxy,
+            fingerprint,
+            authority,
             nodes,
             further_addresses,
             live_form,
@@ -142,6 +150,9 @@ impl Change {
         set(&mut account.rules, self.rules);
         set(&mut account.release_delay, self.release_delay);
         set(&mut account.proxy, self.proxy);
+        set(&mut account.certificates.verify, edit.verify_certificate);
+        set(&mut account.certificates.fingerprint, self.fingerprint);
+        set(&mut account.certificates.authority, self.authority);
         set(&mut account.further_addresses, self.further_addresses);
         set(&mut account.live_form, self.live_form);
         if account.list.panel().is_none() {
@@ -176,6 +187,24 @@ impl Change {
             stale_stream_days, priority, custom_properties, enable_vod, load_all_episodes
         );
         set(&mut account.identity, edit.stream_identity.map(|it| it.0));
+    }
+}
+
+/// Returns the fingerprint of a certificate; an empty text removes it.
+fn fingerprint_of(text: Option<String>, errors: &mut FieldErrors) -> Option<Fingerprint> {
+    let text = text.filter(|it| !it.trim().is_empty())?;
+    Fingerprint::parse(&text).map_err(|error| errors.add("certificate_fingerprint", sentence(error))).ok()
+}
+
+/// Returns certificates of authorities; an empty text removes them.
+fn authority_of(text: Option<String>, errors: &mut FieldErrors) -> Option<String> {
+    let text = text.filter(|it| !it.trim().is_empty())?;
+    match CertificateTrust::authorities_of(&text) {
+        Ok(_) => Some(text),
+        Err(error) => {
+            errors.add("certificate_authority", sentence(error));
+            None
+        }
     }
 }
 

@@ -125,6 +125,17 @@ pub(crate) struct M3UAccountView {
     /// only.
     #[field(edit, blank, chars_max = 2_048, example = "socks5://***@proxy.example:1080")]
     proxy: Option<String>,
+    /// Whether certificates of the provider's servers are checked, for streams, lists, guides, logos and films. Programs such
+    /// as ffmpeg check none.
+    #[field(edit)]
+    verify_certificate: bool,
+    /// SHA-256 fingerprint of a certificate that is accepted whatever its names, dates and authority are; `null` for none.
+    /// Others are checked as usual. Visible to admins only.
+    #[field(edit, blank, chars_max = 200, example = "12:AB:34:CD")]
+    certificate_fingerprint: Option<String>,
+    /// Certificates of further authorities that are trusted for the provider, as PEM; at most 20. Visible to admins only.
+    #[field(edit, blank, chars_max = 65_536)]
+    certificate_authority: Option<String>,
     /// Further servers of the provider, such as `http://backup.example:8080`. When the server in use is dead, the next one is
     /// used for all streams and lists. Replaces all that were set before. Only for accounts with a URL. Visible to admins
     /// only.
@@ -467,6 +478,10 @@ impl Render for Account {
             user_agent: lookup.if_admin(|| self.headers.user_agent.clone()),
             headers: lookup.headers(&self.headers),
             proxy: lookup.if_admin(|| self.proxy.as_ref().map(ToString::to_string)),
+            verify_certificate: self.certificates.verify,
+            certificate_fingerprint: lookup
+                .if_admin(|| self.certificates.fingerprint.map(|it| it.to_string())),
+            certificate_authority: lookup.if_admin(|| self.certificates.authority.clone()),
             further_addresses: lookup
                 .if_admin(|| self.further_addresses.iter().map(|it| it.expose().to_owned()).collect()),
             active_address: lookup.if_admin(|| address.in_use(&addresses).map(|it| it.expose().to_owned())),

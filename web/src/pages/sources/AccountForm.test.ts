@@ -51,6 +51,16 @@ test('the form says what a list may lead to, and an admin allows more', async ()
 	await waitFor(() => expect(changes).toEqual([{ allowed_networks: 'private' }]));
 });
 
+test('an admin accepts a certificate by its fingerprint', async () => {
+	const account = { ...ACCOUNT, uploaded_file: null, server_url: 'https://p', verify_certificate: true };
+	render(AccountForm, { account: account as unknown as Account, onsaved: vi.fn(), ondeleted: vi.fn() });
+	expect(screen.getByLabelText<HTMLInputElement>(/Check certificates/).checked).toBe(true);
+	const field = screen.getByLabelText(/Fingerprint of an accepted certificate/);
+	await fireEvent.input(field, { target: { value: '12:AB' } });
+	await fireEvent.click(screen.getByRole('button', { name: 'Save' }));
+	await waitFor(() => expect(changes).toEqual([{ certificate_fingerprint: '12:AB' }]));
+});
+
 test('the form says which addresses of a panel are in use, and an admin chooses another form', async () => {
 	const panel = {
 		...ACCOUNT,

@@ -47,6 +47,9 @@ export interface AccountValues {
 	release_delay: number | null;
 	user_agent: string;
 	proxy: string;
+	verify_certificate: boolean;
+	certificate_fingerprint: string;
+	certificate_authority: string;
 	/** One per line. */
 	further_addresses: string;
 	live_form: Account['live_form'];
@@ -76,6 +79,9 @@ export function valuesOf(account: Account): AccountValues {
 		release_delay: account.release_delay,
 		user_agent: account.user_agent ?? '',
 		proxy: account.proxy ?? '',
+		verify_certificate: account.verify_certificate,
+		certificate_fingerprint: account.certificate_fingerprint ?? '',
+		certificate_authority: account.certificate_authority ?? '',
 		further_addresses: account.further_addresses.join('\n'),
 		live_form: account.live_form,
 		allowed_networks: account.allowed_networks,
@@ -105,6 +111,8 @@ export function bodyOf(
 	if (changed.password === '') delete body.password;
 	if (changed.user_agent === '') body.user_agent = null;
 	if (changed.proxy === '') body.proxy = null;
+	if (changed.certificate_fingerprint === '') body.certificate_fingerprint = null;
+	if (changed.certificate_authority === '') body.certificate_authority = null;
 	if (changed.further_addresses !== undefined) body.further_addresses = linesOf(changed.further_addresses);
 	if (changed.exp_date !== undefined)
 		body.exp_date = changed.exp_date === '' ? null : `${changed.exp_date}T00:00:00Z`;

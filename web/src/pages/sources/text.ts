@@ -99,6 +99,12 @@ export const text = texts({
 		proxy: 'Proxy',
 		proxyHint:
 			'Everything of this source goes through it: http://, https:// or socks5://user:password@host:port.',
+		verifyCertificate: 'Check certificates',
+		verifyCertificateHint:
+			'Without it, anybody between the gateway and the provider can read the login. A fingerprint or an authority is better.',
+		fingerprint: 'Fingerprint of an accepted certificate (SHA-256)',
+		fingerprintHint: 'For a server with a self-signed or expired certificate. The error of the source shows it.',
+		authority: 'Certificates of further authorities (PEM)',
 		furtherAddresses: 'Further addresses',
 		furtherAddressesHint:
 			'Other servers of the same provider, one per line. The next one is used when a server is dead.',
