@@ -4,11 +4,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Which certificates of the servers of an account are accepted, besides those that authorities of the machine have signed.
+/// The certificates of the servers of an account that are accepted, besides those that authorities of the machine have signed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CertificateCheck {
-    /// Whether certificates are checked. Otherwise each is accepted, whoever presents it.
+    /// Whether certificates are checked. Otherwise each one is accepted.
     pub verify: bool,
     /// A certificate that is accepted whatever its names, dates and authority are.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -82,7 +82,7 @@ pub struct StreamHealth {
     /// The same for its sound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_sound_at: Option<i64>,
-    /// What a person should know about the stream although it plays: each label with the time at which that was seen last,
+    /// Facts that a person should know about the stream although it plays: each label with the time at which that was seen last,
     /// in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub notes: BTreeMap<String, i64>,

@@ -11,7 +11,7 @@ use crate::user_limits::UserLimits;
 /// Longest time for which a request for a slot waits when none is free.
 pub const LEASE_WAIT: Duration = Duration::from_secs(3);
 /// The same for a device that says that all its connections are in use.
-pub const TOLD_WAIT: Duration = Duration::from_secs(1);
+pub const TOLD_WAIT: Duration = Duration::from_millis(800);
 /// Longest time for which an upstream may take to close its connection.
 pub const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 /// A source whose programme clock is further behind the wall clock than this is too slow to play.

@@ -90,8 +90,12 @@ impl CertificateProblem {
                 Self::NotYetValid(not_before.as_secs())
             }
             CertificateError::NotValidForNameContext { presented, .. } => {
-                let shown =
-                    |it: &String| it.chars().filter(|it| !it.is_control()).take(NAME_CHARS_MAX).collect();
+                // The library prints them as `DnsName("tv.example")`.
+                let shown = |it: &String| {
+                    let inner = it.split_once('(').map_or(&**it, |it| it.1);
+                    let inner = inner.trim_end_matches(')').trim_matches('"');
+                    inner.chars().filter(|it| !it.is_control()).take(NAME_CHARS_MAX).collect()
+                };
                 Self::OtherName(presented.iter().take(NAMES_MAX).map(shown).collect())
             }
             // The library refuses one that is its own authority for another reason first.

@@ -42,7 +42,7 @@ impl GroupLength {
 /// Measures the distance of random-access points from the chunks of a stream, on the programme clock.
 #[derive(Debug, Default)]
 pub(crate) struct GroupMeter {
-    /// What was known before.
+    /// The length that was known before.
     known: GroupLength,
     /// The time of the first chunk without a break.
     since: Option<u64>,

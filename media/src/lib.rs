@@ -38,6 +38,7 @@ pub mod ts;
 pub mod udp;
 
 pub use crate::clip::{Clip, ClipError, ClipPlayer};
+pub use crate::dial::trust::CertificateTrust;
 pub use crate::dial::{Dial, DialSettings, TcpDial};
 pub use crate::launcher::{
     Confinement, Guard, Launcher, LauncherSettings, ProgramLimits, ProgramUser, Strictness,
@@ -56,4 +57,4 @@ pub use crate::source::{check_udp_address, find_program};
 #[cfg(any(test, feature = "testing"))]
 pub use crate::testing::MemoryDial;
 pub use crate::ts::clock::{PCR_HZ, pcr_step};
-pub use crate::ts::packet::{PACKET, Packet};
+pub use crate::ts::packet::{PACKET, Packet, null_packet};

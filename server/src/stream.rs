@@ -19,8 +19,7 @@ use http::header::CONNECTION;
 use http::{HeaderMap, HeaderName, Response, Version};
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimePrinter;
-use media::ts::packet::null_packet;
-use media::{Connection, EndReason, PIECES_MAX, Pieces, Tail};
+use media::{Connection, EndReason, PIECES_MAX, Pieces, Tail, null_packet};
 use parking_lot::Mutex;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 

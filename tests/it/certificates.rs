@@ -103,7 +103,7 @@ async fn a_provider_with_a_self_signed_certificate_plays_by_choice() {
     let strict = account(&admin, "Strict", &provider).await;
     let refused = ended(&admin, &strict, "error").await;
     let message = refused["last_message"].as_str().unwrap();
-    assert!(message.contains("the certificate is self-signed"), "{message}");
+    assert!(message.contains("certificate is self-signed"), "{message}");
     assert_eq!(refused["verify_certificate"], true);
 
     let fingerprint = provider.fingerprint().await;
@@ -119,7 +119,9 @@ async fn a_provider_with_a_self_signed_certificate_plays_by_choice() {
     assert_eq!(channel.status, 201, "{channel:?}");
     let path = format!("/proxy/ts/stream/{}", channel.text("uuid"));
     plays(&gateway, &path).await;
-    let guide = json!({ "name": "Guide", "url": format!("{}/guide.xml", provider.base) });
+    let guide = json!({
+        "name": "Guide", "source_type": "xmltv", "url": format!("{}/guide.xml", provider.base),
+    });
     let guide = admin.post("/api/epg/sources/", guide).await;
     assert_eq!(guide.status, 201, "{guide:?}");
     ended(&admin, &format!("/api/epg/sources/{}/", guide.body["id"]), "success").await;

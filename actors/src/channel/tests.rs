@@ -78,7 +78,11 @@ async fn a_silent_source_costs_at_most_two_and_a_half_seconds_where_a_slot_is_fr
         assert_eq!(cause, "stall");
         assert!((1_500..=2_500).contains(gap_ms), "the gap begins with the silence: {gap_ms} ms");
         let runs = scenario.system.switchboard().timeline(channel(1).uuid());
-        let kinds: Vec<_> = runs[0].entries.iter().map(|it| (it.kind, it.cause)).collect();
+        let kinds = runs[0].entries.iter().map(|it| (it.kind, it.cause));
+        // Depending on the moment, its picture follows its sound.
+        let (pictures, kinds): (Vec<_>, Vec<_>) =
+            kinds.partition(|it| matches!(it.0, PictureAwaited | PictureBegan));
+        assert!(pictures.is_empty() || pictures == [(PictureAwaited, None), (PictureBegan, None)]);
         let expected = [
             (Silent, None),
             (SlotRequested, Some("silence")),
@@ -590,7 +594,7 @@ async fn why_refused(scenario: &Scenario, target: Target) -> String {
 async fn a_viewer_of_a_full_tuner_is_told_at_once_and_nothing_is_learned_for_longer_than_a_minute() {
     let scenario = Scenario::new(settings(), [&[limited(1, "a", 2, 0)], &[limited(2, "b", 2, 0)]]).await;
     scenario.provider.set("/b", all_in_use());
-    // None of ours is open there.
+    // The gateway has no connection there.
     let asked_at = Instant::now();
     let refused = why_refused(&scenario, channel(2)).await;
     assert!(refused.contains("all tuners of the device") && asked_at.elapsed() < SECOND, "{refused}");
@@ -933,12 +937,14 @@ async fn the_timeline_contains_the_causes_of_switches_and_stops() {
             (SlotRequested, Some("failover"), None),
             (Opening, None, Some(2)),
             (FailedOver, Some("reset"), Some(2)),
+            (PictureAwaited, None, Some(2)),
             (SwitchRequested, Some("manual"), None),
             (SlotRequested, Some("switch"), None),
             (Opening, None, Some(1)),
             (Lost, Some("status"), Some(1)),
             (SwitchFailed, None, Some(2)),
             (LastViewerLeft, None, None),
+            (PictureBegan, None, Some(2)),
             (Ended, Some("nobody_watches"), None),
         ]
     );

@@ -47,12 +47,11 @@ pub(crate) trait LeaseTable: Send + Sync {
     /// Records that the provider refused the connection of a lease in a way that can mean "too many connections".
     ///
     /// Returns whether other connections on the account profile are open or closing: then its limit may be the cause.
-    /// False on accounts with a configured limit, which is never changed, and on the account of manually created
-    /// streams, which belong to any number of providers.
+    /// False on accounts with a configured limit, which is never changed.
     fn refused(&self, lease: u64, pool: &SlotPool, stream: StreamId) -> bool;
 
     /// Records that the provider of a lease says that all its connections are in use now. Returns the number of other
-    /// connections of ours there: they may yield. A configured limit is not changed.
+    /// connections of the gateway there: they may yield. A configured limit is not changed.
     fn full_now(&self, lease: u64, pool: &SlotPool) -> u32;
 
     /// Reserves slots for recordings, instead of those reserved before.

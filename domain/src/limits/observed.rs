@@ -59,8 +59,8 @@ impl ObservedLimit {
         self.told_at.is_some()
     }
 
-    /// The provider says that all its connections are in use, while `n_carried` of ours were playing or closing. Returns the
-    /// limit if it was not known.
+    /// The provider says that all its connections are in use, while `n_carried` of the gateway's own were playing or closing.
+    /// Returns the limit if it was not known.
     pub fn told(&mut self, n_carried: u32, now: Instant) -> Option<u32> {
         let is_new = self.discovered.is_none();
         if n_carried == 0 || (!is_new && self.told_at.is_none()) {

@@ -648,8 +648,9 @@ fn a_provider_that_counts_late_is_waited_for_only_if_all_candidates_share_its_po
         let mut candidates =
             plan_of(&[stream(1, 1, "http://h/1")], &[account(1, 1)], Delivery::Proxy).candidates;
         let candidate = candidates.remove(0);
-        let with = |&(profile, max_streams)| {
-            let pool = SlotPool { profile: ProfileId(profile), max_streams, ..candidate.pool.clone() };
+        let with = |&(profile, max_streams): &(u32, u32)| {
+            let scope = LimitScope::Login(profile.into());
+            let pool = SlotPool { profile: ProfileId(profile), max_streams, scope, ..candidate.pool.clone() };
             Candidate { pool, ..candidate.clone() }
         };
         let mut plan = plan_of(&[], &[], Delivery::Proxy);

@@ -122,7 +122,7 @@ impl Candidates {
 
     pub(super) fn failed(&mut self, index: usize, scope: FailureScope, now: Instant) {
         match scope {
-            FailureScope::Stream => self.of_stream(index).for_each(|it| it.failed_at = Some(now)),
+            FailureScope::Stream => self.same_stream_mut(index).for_each(|it| it.failed_at = Some(now)),
             FailureScope::Candidate => self.all[index].failed_at = Some(now),
         }
     }
@@ -147,13 +147,13 @@ impl Candidates {
 
     /// The stream of this candidate was lost, or could not be opened; `is_silence`: because it was silent.
     pub(super) fn stream_lost(&mut self, index: usize, is_silence: bool) {
-        self.of_stream(index).for_each(|it| it.was_silent = is_silence);
+        self.same_stream_mut(index).for_each(|it| it.was_silent = is_silence);
     }
 
     /// The stream of this candidate is being opened. `is_silence`: beside itself, because it is silent.
     pub(super) fn stream_opens(&mut self, index: usize, is_silence: bool, now: Instant) {
         if is_silence || self.all[index].was_silent {
-            self.of_stream(index).for_each(|it| it.reopened_at = Some(now));
+            self.same_stream_mut(index).for_each(|it| it.reopened_at = Some(now));
         }
     }
 
@@ -194,12 +194,12 @@ impl Candidates {
 
     /// The stream of this candidate has this part again.
     pub(super) fn stream_has(&mut self, index: usize, lack: Lack) {
-        self.of_stream(index).for_each(|it| it.lacked_at[lack as usize] = None);
+        self.same_stream_mut(index).for_each(|it| it.lacked_at[lack as usize] = None);
     }
 
     /// The stream of this candidate is left for this part.
     pub(super) fn left_lacking(&mut self, index: usize, lack: Lack, now: Instant) {
-        self.of_stream(index).for_each(|it| it.left_lacking_at[lack as usize] = Some(now));
+        self.same_stream_mut(index).for_each(|it| it.left_lacking_at[lack as usize] = Some(now));
     }
 
     pub(super) fn lacked_lately(
@@ -229,7 +229,7 @@ impl Candidates {
         self.all[index].left_lacking_at.into_iter().flatten().max()
     }
 
-    fn of_stream(&mut self, index: usize) -> impl Iterator<Item = &mut TrackedCandidate> {
+    fn same_stream_mut(&mut self, index: usize) -> impl Iterator<Item = &mut TrackedCandidate> {
         let stream = self.get(index).stream;
         self.all.iter_mut().filter(move |it| it.candidate.stream == stream)
     }

@@ -7,7 +7,7 @@ use crate::groups::GroupLength;
 /// Number of streams whose distance is kept. A channel changes between a few.
 const STREAMS_MAX: usize = 64;
 
-/// What was learned of the last streams, by the key of the stream; the newest last.
+/// The group lengths of the last streams, by the key of the stream; the newest last.
 #[derive(Debug, Default)]
 pub(super) struct GroupMemory {
     learned: VecDeque<(u64, GroupLength)>,

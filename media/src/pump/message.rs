@@ -52,7 +52,7 @@ pub enum PumpMessage {
     Picture {
         /// Number of the attempt.
         attempt: u64,
-        /// What has happened.
+        /// The event.
         event: PictureEvent,
     },
     /// The source of this attempt was lost. Its socket is already closing.

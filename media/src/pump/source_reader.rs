@@ -216,7 +216,7 @@ impl SourceReader {
     /// Returns what has changed about the parts that the source lacks, one change at a time.
     pub(super) fn take_report(&mut self) -> Option<WatchReport> {
         match self.source.supply() {
-            Supply::Live | Supply::Program => self.watch.check(),
+            Supply::Live | Supply::Program | Supply::Radio => self.watch.check(),
             // Some packagers write all video of a segment, and then all sound.
             Supply::Segments if self.has_segment_begun && !self.source.is_complete() => {
                 let report = self.watch.check();

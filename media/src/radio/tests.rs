@@ -239,11 +239,13 @@ fn a_new_rate_or_codec_changes_the_tables() {
         }
         found
     };
-    use StationSound::{Aac, HeAac, Mp2, Mp3, SlowMp3, SlowestMp3};
-    assert_eq!(tables(&[Mp3]), [(0x03, 0)]);
-    assert_eq!(tables(&[Mp2]), [(0x03, 0)]);
-    assert_eq!(tables(&[SlowMp3]), [(0x04, 0)]);
-    assert_eq!(tables(&[SlowestMp3]), [(0x04, 0)]);
-    assert_eq!(tables(&[Aac, HeAac]), [(0x0F, 0)]);
-    assert_eq!(tables(&[Mp3, SlowMp3, Aac]), [(0x03, 0), (0x04, 1), (0x0F, 2)]);
+    assert_eq!(tables(&[StationSound::Mp3]), [(0x03, 0)]);
+    assert_eq!(tables(&[StationSound::Mp2]), [(0x03, 0)]);
+    assert_eq!(tables(&[StationSound::SlowMp3]), [(0x04, 0)]);
+    assert_eq!(tables(&[StationSound::SlowestMp3]), [(0x04, 0)]);
+    assert_eq!(tables(&[StationSound::Aac, StationSound::HeAac]), [(0x0F, 0)]);
+    assert_eq!(
+        tables(&[StationSound::Mp3, StationSound::SlowMp3, StationSound::Aac]),
+        [(0x03, 0), (0x04, 1), (0x0F, 2)]
+    );
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 use crate::error::{Cause, UpstreamError};
 use crate::radio::IcyCutter;
@@ -39,10 +39,12 @@ impl BodyFilter {
 
     /// Takes the next bytes of the body.
     pub(super) fn push(&mut self, bytes: Bytes) {
-        let ready = &mut self.ready;
-        match &mut self.cutter {
-            Some(cutter) => cutter.push(bytes, |it| ready.push_back(it)),
-            None => ready.push_back(bytes),
+        let Some(cutter) = &mut self.cutter else { return self.ready.push_back(bytes) };
+        // One piece again, because a station may send very short ones between its titles.
+        let mut audio = BytesMut::new();
+        cutter.push(bytes, |it| audio.extend_from_slice(&it));
+        if !audio.is_empty() {
+            self.ready.push_back(audio.freeze());
         }
     }
 

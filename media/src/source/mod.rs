@@ -77,7 +77,7 @@ pub struct SourceInfo {
     pub n_redirects: usize,
     /// The findings of the opening, for the next one.
     pub known: KnownSource,
-    /// What a person should know about the stream.
+    /// Facts that a person should know about the stream.
     pub notes: Vec<SourceNote>,
     /// Time from the first connection attempt to the first payload packet.
     pub opened_in: Duration,

@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 use tracing::debug;
 
 use super::body::{BodyFilter, FilteredBody};
@@ -25,7 +26,7 @@ use super::settings::SourceSettings;
 use super::target::{HttpTarget, location, program_address};
 use super::udp::{self, UdpSource, UdpTarget};
 use super::upstream::Upstream;
-use super::{ProgramOutput, Source, SourceInfo, SourceKind, Supply};
+use super::{KnownSource, ProgramOutput, Source, SourceInfo, SourceKind, Supply};
 use crate::dial::BoxedSocket;
 use crate::error::{Cause, UpstreamError};
 use crate::permit::Permit;
@@ -35,6 +36,9 @@ use crate::ts::table_reader::TableHints;
 /// Maximum number of bytes kept from before the first payload packet. A flood of other packets must not fill
 /// the memory; the tables are repeated anyway.
 pub(super) const READ_AHEAD_BYTES_MAX: usize = 2 << 20;
+
+/// Time between requests for a station that has played and does not after a request for titles.
+const STATION_RETRY: Duration = Duration::from_secs(1);
 
 /// Longest response that is taken for a recording: about twelve days at 8 Mbit/s.
 const RECORDING_BYTES_MAX: u64 = 1 << 40;
@@ -570,9 +574,20 @@ async fn open_http(
         _ => return opened,
     }
     debug!("the station does not answer a request for titles");
-    http.hang_up().await;
-    let opened = open_response(request, false, http, upstream, &time.rest(), is_elsewhere).await?;
-    Ok(OpenedHttp { sends_titles: Some(false), ..opened })
+    loop {
+        http.hang_up().await;
+        let opened = open_response(request, false, http, upstream, &time.rest(), is_elsewhere).await;
+        match opened {
+            // It has just played: the provider may still count the connections before.
+            Err(error) if known.is_none() && is_other_answer(&error) => {
+                if Instant::now() + STATION_RETRY >= time.longest {
+                    return Err(error);
+                }
+                sleep(STATION_RETRY).await;
+            }
+            opened => return opened.map(|it| OpenedHttp { sends_titles: Some(false), ..it }),
+        }
+    }
 }
 
 /// Returns whether an answer fails that another request may not get.

@@ -42,7 +42,7 @@ pub(crate) struct Forwarder {
     access: Option<RandomAccess>,
     /// Set while the picture is awaited.
     hold: Option<PictureHold>,
-    /// What has happened to the picture since that was asked for.
+    /// The newest event of the picture that was not taken.
     picture_event: Option<PictureEvent>,
     /// The clocks that were sent, for [`Mode::Rewritten`].
     programme: Box<ProgrammeClock>,

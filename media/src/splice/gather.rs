@@ -248,7 +248,8 @@ impl Gathering {
     fn find_near_miss(&mut self, output: &mut Output) -> Option<StartPoint> {
         let (index, shift) = (self.near_miss?, self.shift?);
         let since = self.stamps.newest()? - self.held[index].stamp?;
-        if since <= ticks(FAR_APART) && !matches!(self.group, GroupLength::Known(group) if group > FAR_APART)
+        // The picture could be missing for twelve seconds if nothing is known.
+        if since <= ticks(FAR_APART) && matches!(self.group, GroupLength::Known(group) if group <= FAR_APART)
         {
             return None;
         }

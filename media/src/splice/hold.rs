@@ -5,7 +5,7 @@ use crate::ts::packet::Packet;
 use crate::ts::pes::is_pes_start;
 use crate::ts::random_access::RandomAccess;
 
-/// What happens to the picture of a source that replaces another.
+/// An event of the picture of a source that replaces another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PictureEvent {
     /// Other streams play, and the picture follows at its next random-access point.
@@ -22,7 +22,7 @@ pub enum PictureEvent {
     NoKeyFrame,
 }
 
-/// What to do with a packet of a picture that is left out until its next random-access point.
+/// The fate of a packet of a picture that is left out until its next random-access point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeldPicture {
     /// It is not sent.

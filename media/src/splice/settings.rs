@@ -6,7 +6,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpliceSettings {
     /// Longest wait for a random-access point after the first payload of the first source, and of one that has none. For
-    /// others it follows from their [`GroupLength`](crate::groups::GroupLength), and is no shorter.
+    /// others it follows from their [`GroupLength`](crate::groups::GroupLength), and is at least as long.
     pub random_access_wait: Duration,
     /// The opening burst of a source is collected for at most this long after its first payload.
     pub burst_max: Duration,

@@ -28,10 +28,6 @@ mod slow {
     use crate::support::ts_check::{Checker, PACKET};
     use crate::support::upstream::{Cut, MockResponse, Provider};
 
-    /// Duration of a clip in seconds, as ffmpeg reads it.
-    const CLIP_SECONDS: &str = "5";
-    /// The part of a clip that is left out, so that a source begins in the middle of a group of pictures.
-    const TUNED_IN_AT: Duration = Duration::from_millis(300);
     /// Where the connections to the first source break off, after the start of what they send.
     const BREAKS_OFF_AT: [(Duration, Cut); 2] =
         [(Duration::from_millis(2_400), Cut::Reset), (Duration::from_millis(2_650), Cut::End)];
@@ -76,6 +72,31 @@ mod slow {
             format!("/live/{}/{}.ts", self.name, source.name)
         }
 
+        /// Returns the duration of a clip in seconds, as ffmpeg reads it.
+        fn clip_seconds(&self) -> &'static str {
+            if self.has_long_groups { "14" } else { "5" }
+        }
+
+        /// Returns the part of a clip that is left out, so that a source begins in the middle of a group of pictures. The
+        /// first source would have no key frame with long groups.
+        fn tuned_in_at(&self, is_first: bool) -> Duration {
+            Duration::from_millis(match (self.has_long_groups, is_first) {
+                (false, _) => 300,
+                (true, true) => 0,
+                (true, false) => 500,
+            })
+        }
+
+        /// Returns the longest wait for the picture of the second source, in seconds.
+        fn picture_wait(&self) -> f64 {
+            if self.has_long_groups { 9.5 } else { 0.0 }
+        }
+
+        /// Returns how many of the packets of the second source are played.
+        fn n_played(&self, n_packets: u64) -> u64 {
+            if self.has_long_groups { n_packets * 9 / 10 } else { n_packets / 2 }
+        }
+
         /// Generates the clip of a source.
         async fn clip(&self, source: &Source) -> Clip {
             let is_first = source.name == FIRST.name;
@@ -94,7 +115,8 @@ mod slow {
                     streams += 1;
                 }
             }
-            arguments.extend(["-t", CLIP_SECONDS, "-ac", "2", "-pix_fmt", "yuv420p"].map(String::from));
+            arguments
+                .extend(["-t", self.clip_seconds(), "-ac", "2", "-pix_fmt", "yuv420p"].map(String::from));
             arguments
                 .extend(self.video.unwrap_or_default().iter().chain(self.muxer).map(|it| (*it).to_owned()));
             arguments.extend(source.muxer.map(String::from));
@@ -106,7 +128,7 @@ mod slow {
             self.edited(&clip, is_first)
         }
 
-        fn edited(&self, clip: &Clip, is_interleaved: bool) -> Clip {
+        fn edited(&self, clip: &Clip, is_first: bool) -> Clip {
             let mut editor = Editor::new(clip);
             let first_pid = editor.pid_of_stream(0);
             if let Some(added) = self.added {
@@ -121,10 +143,10 @@ mod slow {
                 ClockPid::Audio => editor.move_clock(editor.pid_of_stream(1)),
                 ClockPid::Own => editor.move_clock(first_pid + 0x30),
             }
-            if is_interleaved {
+            if is_first {
                 editor.interleave();
             }
-            Clip::from_bytes(editor.bytes(TUNED_IN_AT))
+            Clip::from_bytes(editor.bytes(self.tuned_in_at(is_first)))
         }
     }
 
@@ -182,18 +204,18 @@ mod slow {
         shape: &Shape,
         gateway: &TestGateway,
         provider: &Provider,
-        half: u64,
+        n_played: u64,
         tools: &Semaphore,
     ) -> Vec<String> {
         let player: Player = gateway.watch(shape.name).await;
         let second = shape.path(&SECOND);
         eventually(shape.name, || provider.path(&second).n_requests() > 0).await;
         let before = player.received(|r| r.ts.payload_packets);
-        player.until(shape.name, |r| r.ts.payload_packets >= before + half).await;
+        player.until(shape.name, |r| r.ts.payload_packets >= before + n_played).await;
         let mut findings: Vec<String> = Vec::new();
         let (bytes, step_max) = player.received(|r| {
             findings.extend(r.ts.complaints.iter().map(|it| format!("checker: {it}")));
-            let step_max = r.longest_silence_of_payload().as_secs_f64() + DISTANCE_MAX;
+            let step_max = r.longest_silence_of_payload().as_secs_f64() + DISTANCE_MAX + shape.picture_wait();
             for (pid, pause) in r.ts.longest_pauses() {
                 if pause > step_max {
                     findings.push(format!(
@@ -235,7 +257,7 @@ mod slow {
             }
         }
         let provider = Arc::new(Provider::start());
-        let mut halves = BTreeMap::new();
+        let mut played = BTreeMap::new();
         for (shape, source, clip) in making.join_all().await {
             let path = shape.path(source);
             let path = provider.path(&path);
@@ -248,7 +270,8 @@ mod slow {
                 path.answers(MockResponse::status(404))
                     .answers_first(ends.map(|(end, cut)| answer.clone().until(end as u64, cut)));
             } else {
-                halves.insert(shape.name, Checker::from_bytes(clip.bytes()).payload_packets / 2);
+                let n_packets = Checker::from_bytes(clip.bytes()).payload_packets;
+                played.insert(shape.name, shape.n_played(n_packets));
                 path.plays(Arc::new(clip.padded(before, after)));
             }
         }
@@ -264,8 +287,8 @@ mod slow {
         for shape in chosen() {
             let (gateway, provider, tools) =
                 (Arc::clone(&gateway), Arc::clone(&provider), Arc::clone(&tools));
-            let half = halves[shape.name];
-            playing.spawn(async move { play(shape, &gateway, &provider, half, &tools).await });
+            let n_played = played[shape.name];
+            playing.spawn(async move { play(shape, &gateway, &provider, n_played, &tools).await });
         }
         let mut findings = playing.join_all().await.concat();
         findings.sort();

@@ -15,6 +15,8 @@ pub struct Shape {
     pub muxer: &'static [&'static str],
     pub added: Option<Added>,
     pub clock: ClockPid,
+    /// Whether key frames are ten seconds apart. The second source begins half a second after one.
+    pub has_long_groups: bool,
     /// Bytes before and after each packet of 188 bytes.
     pub padding: (usize, usize),
     /// The streams of the recording in the order of their PIDs, as ffprobe calls them, with their languages.
@@ -50,6 +52,14 @@ const H264: &[&str] = &[
     "ultrafast",
     "-x264-params",
     "keyint=12:min-keyint=12:scenecut=0:bframes=2:b-pyramid=none",
+];
+const H264_LONG_GROUPS: &[&str] = &[
+    "-c:v",
+    "libx264",
+    "-preset",
+    "ultrafast",
+    "-x264-params",
+    "keyint=250:min-keyint=250:scenecut=0:bframes=2:b-pyramid=none",
 ];
 const H264_OPEN_GOP: &[&str] = &[
     "-c:v",
@@ -104,6 +114,7 @@ const PLAIN: Shape = Shape {
     muxer: &[],
     added: None,
     clock: ClockPid::Reference,
+    has_long_groups: false,
     padding: (0, 0),
     streams: &["h264", "aac eng"],
     explained: &[],
@@ -111,6 +122,8 @@ const PLAIN: Shape = Shape {
 
 pub const SHAPES: &[Shape] = &[
     Shape { name: "h264-aac", ..PLAIN },
+    // Holds T-fo.10.
+    Shape { name: "long-groups", video: Some(H264_LONG_GROUPS), has_long_groups: true, ..PLAIN },
     Shape {
         name: "h264-open-gop",
         video: Some(H264_OPEN_GOP),

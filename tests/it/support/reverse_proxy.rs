@@ -32,8 +32,8 @@ impl ReverseProxy {
 
     /// Starts a proxy with this configuration in `proxy.conf`, in a folder of its own.
     pub async fn start(command: &mut Command, text: &str, address: SocketAddr) -> ReverseProxy {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("proxy.conf"), text).unwrap();
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("proxy.conf"), text).expect("the configuration is written");
         // Debian installs nginx where not every user looks, and `just tools` has Caddy in a folder of its own.
         let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools/bin");
         let path = format!("{}:/usr/sbin:{}", std::env::var("PATH").unwrap_or_default(), tools.display());
@@ -53,5 +53,6 @@ impl ReverseProxy {
 
 /// Returns an address that is free now. Another process could take it before the proxy does; the test then fails.
 pub fn unused_address() -> SocketAddr {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("its address")
 }

@@ -29,7 +29,7 @@ enum Stage {
         _opener: AbortOnDropHandle<()>,
         since: Instant,
     },
-    Opened(Source),
+    Opened(Box<Source>),
     /// The pump reads the source beside the one that plays.
     Prepared,
     Followed,
@@ -353,7 +353,7 @@ impl ChannelUpstream {
         if *known != KnownSource::default() {
             self.known_sources.insert(it.candidate.url.clone(), known.clone());
         }
-        it.stage = Stage::Opened(source);
+        it.stage = Stage::Opened(Box::new(source));
         Some((it.candidate.clone(), took))
     }
 
@@ -374,7 +374,7 @@ impl ChannelUpstream {
                 },
                 _ => None,
             };
-            self.pump.prepare(attempt.0, it.candidate.stream.0.into(), needs, source);
+            self.pump.prepare(attempt.0, it.candidate.stream.0.into(), needs, *source);
         }
     }
 
@@ -382,7 +382,7 @@ impl ChannelUpstream {
     pub(super) fn follow(&mut self, attempt: Attempt) {
         let Some(it) = self.tries.get_mut(&attempt) else { return };
         match std::mem::replace(&mut it.stage, Stage::Followed) {
-            Stage::Opened(source) => self.pump.follow(attempt.0, it.candidate.stream.0.into(), source),
+            Stage::Opened(source) => self.pump.follow(attempt.0, it.candidate.stream.0.into(), *source),
             Stage::Prepared => self.pump.follow_prepared(attempt.0),
             Stage::Granted(_) | Stage::Opening { .. } | Stage::Followed => {}
         }

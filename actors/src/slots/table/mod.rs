@@ -483,7 +483,7 @@ impl LeaseTable for SlotTable {
         let mut inner = self.lock(now);
         let (n_others, n_carried) = inner.others(id, pool);
         let is_cooling = inner.cooling.iter().any(|it| pool.counts(it.profile, it.scope));
-        // Without a connection of ours, it was refused for another reason.
+        // Without a connection of the gateway, it was refused for another reason.
         let discovered = match n_carried {
             0 => None,
             _ => inner.observe(pool, |it| it.refused(stream, n_carried, now.into_std())),

@@ -111,7 +111,7 @@ fn a_source_that_no_other_one_can_replace_plays_as_it_is() {
             ("a lacks its picture", "ask b c beside"),
             ("b is lost: 404", "ask c beside"),
             ("c opens", "prepare c"),
-            ("time passes", "after 8s: abandon, a plays without picture"),
+            ("time passes", "after 16s: abandon, a plays without picture"),
             ("time passes", "after 600s: ask b c beside"),
             ("a has its picture again", "abandon"),
             ("after 1 h", "nothing"),
@@ -130,7 +130,7 @@ fn if_all_lack_the_picture_the_first_with_sound_stays() {
             ("a plays", "started with a"),
             ("a lacks its picture", "ask b beside"),
             ("b opens", "prepare b"),
-            ("time passes", "after 8s: abandon, a plays without picture"),
+            ("time passes", "after 16s: abandon, a plays without picture"),
             ("after 599 s", "nothing"),
         ],
     );

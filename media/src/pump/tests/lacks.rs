@@ -96,7 +96,8 @@ async fn a_source_is_ready_when_it_has_shown_what_the_other_one_lacks() {
     setup.pump.prepare(3, 3, Some(Lack::Picture), setup.open("/3").await);
     let began = Instant::now();
     assert_eq!(setup.message().await, PumpMessage::Ready(3));
-    assert!(began.elapsed() <= Duration::from_secs(2), "{:?}", began.elapsed());
+    // It continues at a random-access point after the end of the output.
+    assert!(began.elapsed() <= Duration::from_secs(4), "{:?}", began.elapsed());
     let mut tail = setup.tail();
     setup.pump.follow_prepared(3);
     assert_eq!(setup.message().await, PumpMessage::Playing(3));

@@ -40,7 +40,7 @@ pub(super) struct Setup {
     pub(super) ring: Ring,
     /// Each message with the number of permits that were not closing when it was sent.
     pub(super) messages: mpsc::UnboundedReceiver<(PumpMessage, usize)>,
-    /// What was reported about pictures, with its attempt, apart from the other messages.
+    /// The events of pictures with their attempts, apart from the other messages.
     pub(super) pictures: mpsc::UnboundedReceiver<(u64, PictureEvent)>,
 }
 

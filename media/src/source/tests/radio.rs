@@ -119,6 +119,16 @@ async fn a_station_that_does_not_answer_a_request_for_titles_plays_without() {
         assert_eq!(asked(&setup.a)[3..], [false], "{answer:?}");
         setup.is_clean().await;
     }
+    // A provider that counts a closed connection for some time.
+    let setup = Setup::new();
+    let station = Behaviour::Station(icy.clone());
+    let full = Behaviour::Status(458);
+    setup.a.script("/s", [station.clone(), full.clone(), full.clone(), full, station]);
+    let source = setup.open("http://a/s").await.unwrap();
+    assert_eq!(asked(&setup.a), [false, true, false, false, false]);
+    assert_eq!((source.info().known.sends_titles, setup.a.peak()), (Some(false), 1));
+    drop(source);
+    setup.is_clean().await;
     // A station that had titles and refuses them now.
     let setup = Setup::new();
     let refuses = TestStation { answer_to_titles: AnswerToTitles::Status(406), ..icy.clone() };

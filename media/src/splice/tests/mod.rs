@@ -43,7 +43,7 @@ struct Played {
     checker: Checker,
     /// Start of the output of each source.
     began: Vec<Option<Duration>>,
-    /// What happened to the pictures of the sources.
+    /// The events of the pictures of the sources.
     pictures: Vec<(Duration, PictureEvent)>,
 }
 

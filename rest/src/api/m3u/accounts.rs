@@ -185,10 +185,12 @@ async fn update(
                 write.put(&account)?;
             }
             let guide = if wants_guide { guide::create(write, &account)? } else { None };
-            let has_new_list = account.list != before.list || account.is_active && !before.is_active;
+            let has_new_list = account.list != before.list
+                || account.is_active && !before.is_active
+                // A list that was refused may be read now.
+                || account.certificates != before.certificates;
             let reading = |it: &Account| {
-                let way = (it.proxy.clone(), it.certificates.clone());
-                (it.headers.clone(), it.allowed_networks, it.rules.clone(), it.identity, way)
+                (it.headers.clone(), it.allowed_networks, it.rules.clone(), it.identity, it.proxy.clone())
             };
             let has_new_list = has_new_list || vod::moves_entries(&before, &account);
             let has_new_reading = has_new_list || reading(&account) != reading(&before);

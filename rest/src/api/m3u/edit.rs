@@ -16,7 +16,7 @@ use domain::playlist::rules::Rules;
 use domain::proxy::ProxyAddress;
 use domain::source_url::SourceUrl;
 use domain::stream::RequestHeaders;
-use media::dial::trust::CertificateTrust;
+use media::CertificateTrust;
 use serde_json::{Map, Value};
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;

@@ -86,6 +86,7 @@ async fn an_account_is_created_with_a_name_alone_updated_by_field_and_deleted() 
     let films = json!({
         "enable_vod": false, "load_all_episodes": false, "auto_enable_new_groups_vod": true,
         "auto_enable_new_groups_series": true, "proxy": null, "further_addresses": [], "nodes": [], "active_address": null,
+        "verify_certificate": true, "certificate_fingerprint": null, "certificate_authority": null,
         "active_address_since": null, "active_address_cause": null, "live_form": "auto", "live_form_in_use": null,
         "live_form_source": null,
     });

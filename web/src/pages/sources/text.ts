@@ -103,7 +103,8 @@ export const text = texts({
 		verifyCertificateHint:
 			'Without it, anybody between the gateway and the provider can read the login. A fingerprint or an authority is better.',
 		fingerprint: 'Fingerprint of an accepted certificate (SHA-256)',
-		fingerprintHint: 'For a server with a self-signed or expired certificate. The error of the source shows it.',
+		fingerprintHint:
+			'For a server with a self-signed or expired certificate. The error of the source shows it.',
 		authority: 'Certificates of further authorities (PEM)',
 		furtherAddresses: 'Further addresses',
 		furtherAddressesHint:

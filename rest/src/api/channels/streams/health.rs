@@ -85,8 +85,8 @@ pub(crate) struct StreamHealthView {
     /// Cause of the last failure.
     #[field(example = "stall")]
     last_cause: Option<String>,
-    /// What differs from usual streams although this one plays, each with the time in milliseconds since 1970 at which it
-    /// was seen last: `table_checksum`, `program_number`, `program_chosen`.
+    /// Facts in which the stream differs from usual ones although it plays, each with the time in milliseconds since 1970 at
+    /// which it was seen last: `table_checksum`, `program_number`, `program_chosen`.
     #[field(example = "{\"table_checksum\": 1700000000000}")]
     notes: Map<String, Value>,
 }
