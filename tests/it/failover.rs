@@ -558,7 +558,7 @@ async fn a_picture_that_ends_is_replaced_and_named() {
     // Holds T-fo.9.
     let (provider, gateway) = set_up_for_picture(second()).await;
     let player = gateway.watch("News").await;
-    player.sees("first").await;
+    player.until("three seconds of the first", |r| r.ts.programme_seconds() > 3.0).await;
     provider.path(FIRST).behaves(Behavior::NoPicture);
     player.sees("second").await;
     player.more_bytes(50_000).await;
