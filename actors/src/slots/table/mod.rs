@@ -506,7 +506,13 @@ impl LeaseTable for SlotTable {
         if pool.max_streams != 0 {
             return n_others;
         }
-        let told = inner.observe(pool, |it| it.told(n_carried, now.into_std()));
+        // The device may still count a connection that was closed a moment ago.
+        let returned = inner.released(pool).last_delivered;
+        let counts_late = returned.is_some_and(|it| now.duration_since(it) < JUST_RELEASED);
+        let told = match counts_late {
+            true => None,
+            false => inner.observe(pool, |it| it.told(n_carried, now.into_std())),
+        };
         drop(inner);
         if let Some(n) = told {
             info!(
