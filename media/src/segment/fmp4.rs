@@ -19,6 +19,7 @@ use super::codec::video::{Picture, VideoConfig, VideoFormat, VideoReader};
 use super::cut::{Cutter, Decision, PictureTimes};
 use super::demux::{Pes, PesCollector};
 use super::description::{LeftOutTrack, SegmentTrack};
+use super::early_sound::EarlySound;
 use super::window::{Completed, SegmentWindow, StreamFacts, WindowPart};
 use crate::ts::clock::{STAMP_HZ, STAMP_MODULUS, distance};
 use crate::ts::packet::{Packet, packets};
@@ -36,14 +37,6 @@ const SOUND_DELAY_MAX: u64 = STAMP_HZ;
 const STEP_MAX: u64 = STAMP_HZ;
 /// The duration of a picture before another one is known.
 const PICTURE: u64 = STAMP_HZ / 25;
-/// Sound farther from the newest picture has another time line.
-const JUMP: i64 = 10 * STAMP_HZ as i64;
-/// Sound of another time line waits until pictures are this much further.
-const EARLY_MAX: u64 = STAMP_HZ;
-/// Maximum number of bytes of sound that waits for pictures of its time line.
-const EARLY_BYTES_MAX: usize = 2 << 20;
-/// Sound of the time before a jump back is dropped for this long after it.
-const STRAGGLE_MAX: u64 = 2 * STAMP_HZ;
 /// Maximum number of audio frames that wait for pictures: a minute.
 const FRAMES_MAX: usize = 4096;
 /// Bytes of an audio stream in which no frame was found.
@@ -62,12 +55,7 @@ pub(super) struct FragmentSegmenter {
     audio: Option<AudioTrack>,
     /// Number of the audio track: how many there were.
     audio_number: u32,
-    /// Presentation time of the newest picture, as the stream has it and on the time line.
-    newest_picture: Option<(u64, u64)>,
-    /// Presentation time of the newest picture before the last jump back, as the stream has it, and when it is forgotten.
-    former_picture: Option<(u64, u64)>,
-    /// Sound that crossed a jump of the clock before its picture, with the time of the newest picture at its arrival.
-    early_sound: VecDeque<(u64, Pes)>,
+    early_sound: EarlySound,
     left_out: Vec<LeftOutTrack>,
     /// Whether other streams were chosen since the segment started.
     has_other_tracks: bool,
@@ -137,8 +125,6 @@ struct AudioTrack {
     mark: Option<(usize, u64)>,
     /// The end of the last frame in samples.
     next: Option<u64>,
-    /// The newest time stamp, as the stream has it.
-    last_stamp: Option<u64>,
     config: Option<Arc<AudioConfig>>,
 }
 
@@ -221,9 +207,7 @@ impl FragmentSegmenter {
             video: None,
             audio: None,
             audio_number: 0,
-            newest_picture: None,
-            former_picture: None,
-            early_sound: VecDeque::new(),
+            early_sound: EarlySound::default(),
             left_out: Vec::new(),
             has_other_tracks: false,
             pictures: VecDeque::new(),
@@ -312,7 +296,7 @@ impl FragmentSegmenter {
             _ => false,
         };
         if !is_same_video {
-            (self.newest_picture, self.former_picture) = (None, None);
+            self.early_sound.forget_pictures();
             if let Some(pes) = self.video.as_mut().and_then(|it| it.collector.take()) {
                 self.video_pes(&pes);
             }
@@ -335,7 +319,7 @@ impl FragmentSegmenter {
             if let Some(pes) = self.audio.as_mut().and_then(|it| it.collector.take()) {
                 self.audio_pes(pes);
             }
-            self.early_sound.clear();
+            self.early_sound.forget_sound();
             self.audio_number = self.audio_number.wrapping_add(1);
             self.audio = audio.map(|(stream, format)| AudioTrack {
                 pid: stream.pid,
@@ -345,7 +329,6 @@ impl FragmentSegmenter {
                 buffer: BytesMut::new(),
                 mark: None,
                 next: None,
-                last_stamp: None,
                 config: None,
             });
         }
@@ -375,9 +358,12 @@ impl FragmentSegmenter {
         let time = self.clock.unwrap(stamp);
         let decode = pes.stamps.dts.map_or(time, |it| self.clock.unwrap(it));
         let time = self.picture(picture, config, Arrival { time, decode, is_point, arrived: pes.arrived });
-        self.newest_picture = Some((stamp, time));
-        self.former_picture = self.former_picture.filter(|it| time < it.1);
-        self.place_early_sound(time);
+        self.early_sound.picture(stamp, time);
+        for _ in 0..self.early_sound.n_waiting() {
+            if let Some(pes) = self.early_sound.next_placed() {
+                self.sound(&pes);
+            }
+        }
     }
 
     /// Takes a picture, and returns its presentation time.
@@ -462,8 +448,8 @@ impl FragmentSegmenter {
             (self.starting, self.is_started, self.sound_from) = (Some(start), true, at.time);
             return false;
         };
-        let sound_until =
-            self.picture_end(at.decode).filter(|_| is_break).map_or(at.time, |it| it.min(at.time));
+        let picture_end = self.end_before_hole(at.decode).filter(|_| is_break && self.video.is_some());
+        let sound_until = picture_end.map_or(at.time, |it| at.time.min(it + self.reorder));
         let sound_from = (sound_until < at.time).then_some(at.time);
         let end = self.segment_end(length, Some(SegmentStart { sound_from, ..start }));
         if is_break && is_back {
@@ -474,11 +460,10 @@ impl FragmentSegmenter {
         is_break
     }
 
-    /// Returns when the newest picture ends, if a hole follows it.
-    fn picture_end(&self, decode: u64) -> Option<u64> {
-        let newest = self.newest_decode().filter(|_| self.video.is_some())?;
-        let has_hole = decode > newest && self.cutter.is_hole(decode - newest + self.last_duration);
-        has_hole.then_some(newest + self.reorder)
+    /// Returns when the newest picture ends, if a hole follows it until this decoding time.
+    fn end_before_hole(&self, decode: u64) -> Option<u64> {
+        let newest = self.newest_decode()?;
+        (decode > newest && self.cutter.is_hole(decode - newest + self.last_duration)).then_some(newest)
     }
 
     fn segment_end(&mut self, length: u64, next: Option<SegmentStart>) -> SegmentEnd {
@@ -511,13 +496,10 @@ impl FragmentSegmenter {
         let time = wanted + reorder;
         self.clock.rebase(at.time, time);
         self.cutter.rebase(PictureTimes { shown: time, decoded: wanted });
-        // After a short jump, new sound is soon nearer to the former pictures.
-        self.former_picture = self
-            .newest_picture
-            .map(|(stamp, newest)| (stamp, time + (newest.saturating_sub(at.time) / 3).min(STRAGGLE_MAX)));
+        self.early_sound.jumped_back(at.time, time);
         (at.time, at.decode, self.sound_from) = (time, wanted, time);
         if let Some(audio) = &mut self.audio {
-            (audio.next, audio.mark, audio.last_stamp) = (None, None, None);
+            (audio.next, audio.mark) = (None, None);
         }
     }
 
@@ -529,12 +511,10 @@ impl FragmentSegmenter {
 
     fn push_boundary(&mut self, decode: u64, sound_until: u64, arrived: Instant, end: Option<SegmentEnd>) {
         let start = self.part_start.take().unwrap_or(decode);
-        let newest = self.newest_decode().unwrap_or(decode);
         // A hole after the last picture belongs to the segment. Of its parts, the one before it lasts up to the part target,
         // because only the last part of a segment may be much shorter.
-        let has_hole = decode > newest && self.cutter.is_hole(decode - newest + self.last_duration);
         let may_be_short = end.is_some() || !self.part_target.1;
-        let stop = if has_hole && may_be_short { newest } else { decode };
+        let stop = self.end_before_hole(decode).filter(|_| may_be_short).unwrap_or(decode);
         self.boundaries.push_back(Boundary {
             n_pictures: std::mem::take(&mut self.n_after_boundary),
             sound_until,
@@ -682,60 +662,18 @@ impl FragmentSegmenter {
         }
     }
 
-    /// Takes a PES packet of sound. Sound of another time line than the newest picture has its place only when the
-    /// picture has crossed the jump, too; if it is left behind, it has none.
+    /// Takes a PES packet of sound. Beside pictures, that of another time line waits for its picture.
     fn audio_pes(&mut self, pes: Pes) {
-        let Some((newest, time)) = self.newest_picture.filter(|_| self.video.is_some()) else {
-            return self.sound(&pes);
-        };
-        let Some(stamp) = pes.stamps.pts else {
-            // It continues the one before.
-            return if self.early_sound.is_empty() { self.sound(&pes) } else { self.wait(time, pes) };
-        };
-        let ahead = distance(newest, stamp, STAMP_MODULUS);
-        let is_straggler = self.former_picture.is_some_and(|(former, _)| {
-            distance(former, stamp, STAMP_MODULUS).unsigned_abs() < ahead.unsigned_abs()
-        });
-        if is_straggler {
-            return;
-        }
-        let last = self.audio.as_ref().and_then(|it| it.last_stamp);
-        let is_back = last.is_some_and(|it| distance(it, stamp, STAMP_MODULUS) < -(STEP_MAX as i64));
-        if ahead.abs() > JUMP || is_back { self.wait(time, pes) } else { self.sound(&pes) }
-    }
-
-    fn wait(&mut self, time: u64, pes: Pes) {
-        self.early_sound.push_back((time, pes));
-        let mut n_bytes: usize = self.early_sound.iter().map(|it| it.1.data.len()).sum();
-        while n_bytes > EARLY_BYTES_MAX
-            && let Some((_, oldest)) = self.early_sound.pop_front()
-        {
-            n_bytes -= oldest.data.len();
-        }
-    }
-
-    /// Takes the sound that waited for this picture, and drops what belongs to no picture.
-    fn place_early_sound(&mut self, time: u64) {
-        let Some((newest, _)) = self.newest_picture else { return };
-        for (since, pes) in std::mem::take(&mut self.early_sound) {
-            // A jump back has moved the time line, so the clock of the picture decides.
-            let ahead = pes.stamps.pts.map(|it| distance(newest, it, STAMP_MODULUS));
-            let last = self.audio.as_ref().and_then(|it| it.last_stamp);
-            let step = last.zip(pes.stamps.pts).map(|(last, it)| distance(last, it, STAMP_MODULUS));
-            let is_near = ahead.is_none_or(|it| it.abs() <= JUMP);
-            let is_overdue = time > since + EARLY_MAX;
-            if is_near && (is_overdue || step.is_none_or(|it| it >= -(STEP_MAX as i64))) {
-                self.sound(&pes);
-            } else if !is_overdue {
-                self.early_sound.push_back((since, pes));
-            }
+        let placed = if self.video.is_some() { self.early_sound.push(pes) } else { Some(pes) };
+        if let Some(pes) = placed {
+            self.sound(&pes);
         }
     }
 
     fn sound(&mut self, pes: &Pes) {
         let Some(audio) = &mut self.audio else { return };
         if let Some(stamp) = pes.stamps.pts {
-            audio.last_stamp = Some(stamp);
+            self.early_sound.placed(stamp);
             audio.mark = Some((audio.buffer.len(), self.clock.unwrap(stamp)));
         }
         if audio.buffer.len() + pes.data.len() > AUDIO_BYTES_MAX {

@@ -13,6 +13,7 @@ mod codec;
 mod cut;
 mod demux;
 mod description;
+mod early_sound;
 mod fmp4;
 mod fragments;
 mod names;
