@@ -18,8 +18,8 @@ const PES_HEAD_BYTES: usize = 14;
 /// Bytes of a packet behind its header.
 const ROOM_BYTES: usize = PACKET - 4;
 
-/// Ticks from a clock reference to the presentation of the frame beside it: 80 ms. The buffer of a decoder has 3,584 bytes,
-/// which is 90 ms of the highest bit rate.
+/// Ticks from a clock reference to the presentation of the frame beside it: 80 ms. The buffer of a decoder has 3,584 bytes. At
+/// the highest bit rate it holds 90 ms of sound.
 const CLOCK_LEAD: u64 = STAMP_HZ * 80 / 1000;
 /// Maximum distance of clock references.
 const CLOCK_STEP: u64 = STAMP_HZ * 40 / 1000;
