@@ -85,8 +85,8 @@ pub(crate) struct StreamHealthView {
     /// Cause of the last failure.
     #[field(example = "stall")]
     last_cause: Option<String>,
-    /// Facts in which the stream differs from usual ones although it plays, each with the time in milliseconds since 1970 at
-    /// which it was seen last: `table_checksum`, `program_number`, `program_chosen`.
+    /// Peculiarities of the stream: `table_checksum`, `program_number`, `program_chosen`. Each has the time when it was seen
+    /// last, in milliseconds since 1970.
     #[field(example = "{\"table_checksum\": 1700000000000}")]
     notes: Map<String, Value>,
 }
