@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use cluster::EngineLog;
 use cluster::testing::MemoryStore;
-use domain::certificate::CertificateCheck;
 use domain::egress::Reach;
 use domain::ids::{AccountId, ProfileId, StreamId};
 use domain::limits::LimitScope;
@@ -124,7 +123,7 @@ fn plan(number: u32, streams: &[Stream]) -> Plan {
         .iter()
         .map(|it| Candidate {
             proxy: None,
-            certificates: CertificateCheck::default(),
+            certificates: None,
             stream: StreamId(it.id),
             stream_name: it.name.to_owned(),
             url: SourceUrl::new(format!("http://tv:80/{}", it.name)),

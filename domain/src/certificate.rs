@@ -1,6 +1,7 @@
 //! Which certificates of the servers of a provider are accepted.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +29,11 @@ impl CertificateCheck {
     /// Returns whether this is the check of an account without settings for it.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Returns the check for the candidates of the account to share; `None` if it has no settings for it.
+    pub fn shared(&self) -> Option<Arc<Self>> {
+        (!self.is_default()).then(|| Arc::new(self.clone()))
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) fn open_request(
         playlist_reader,
         audio_converter: conditions.has_ffmpeg.then(audio_converter),
         proxy: candidate.proxy.as_ref().map(|it| Arc::new(media_proxy(it))),
-        trust: certificate_trust(&candidate.certificates),
+        trust: candidate.certificates.as_deref().map(certificate_trust),
         prefers_program: false,
         other_addresses: None,
         program: candidate.program,

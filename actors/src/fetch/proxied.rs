@@ -24,7 +24,8 @@ impl Fetch {
     /// certificates that it accepts.
     pub fn to_account_servers(&self, account: &Account) -> Self {
         let way = account.proxy.clone().map_or(Way::Direct, |it| Way::Proxy(Arc::new(it)));
-        Self { way, trust: certificate_trust(&account.certificates), ..self.clone() }
+        let check = Some(&account.certificates).filter(|it| !it.is_default());
+        Self { way, trust: check.map(certificate_trust), ..self.clone() }
     }
 
     /// Returns a client whose connections lead to the proxy. A server is judged only if its address is numeric.

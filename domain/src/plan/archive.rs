@@ -90,7 +90,7 @@ pub fn plan_archive(
                 reach: reach_of(&stream, &url, &profile.replace_pattern, &account, refresh.as_deref()),
                 headers,
                 proxy: account.proxy.clone(),
-                certificates: account.certificates.clone(),
+                certificates: account.certificates.shared(),
                 url: server.place(url),
                 program: stream.program.or(named_program),
                 profile: delivery,

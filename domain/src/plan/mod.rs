@@ -69,8 +69,8 @@ pub struct Candidate {
     pub reach: Reach,
     /// The proxy of the account.
     pub proxy: Option<ProxyAddress>,
-    /// The certificates of its server that are accepted.
-    pub certificates: CertificateCheck,
+    /// The certificates of its server that are accepted; `None` if the account has no settings for them.
+    pub certificates: Option<Arc<CertificateCheck>>,
     /// The delivery in force for this stream on this channel.
     pub profile: Delivery,
     /// The program that reads the stream instead of the gateway, if any.
@@ -309,7 +309,7 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
                     headers,
                     reach,
                     proxy: account.proxy.clone(),
-                    certificates: account.certificates.clone(),
+                    certificates: account.certificates.shared(),
                     profile: delivery,
                     command,
                 }),

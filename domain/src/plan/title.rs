@@ -142,7 +142,7 @@ pub fn plan_title(name: &str, versions: &[TitleVersion], records: &impl PlanReco
                     reach: reach_of_version(&original, &url, replacement, &account, refresh.as_deref()),
                     headers,
                     proxy: account.proxy.clone(),
-                    certificates: account.certificates.clone(),
+                    certificates: account.certificates.shared(),
                     url: server.place(url),
                     program: None,
                     profile: delivery,
