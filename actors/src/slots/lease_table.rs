@@ -6,11 +6,20 @@ use std::pin::Pin;
 use domain::ids::{ProfileId, StreamId};
 use domain::plan::SlotPool;
 use domain::playout::Attempt;
+use media::error::UpstreamError;
 
+use super::{FullPool, LeaseInfo, LeasePurpose, OtherSlot, Request, ReservedSlots, SlotsSnapshot};
 #[cfg(doc)]
 use super::{Lease, SlotMessage};
-use super::{LeaseInfo, LeasePurpose, OtherSlot, Request, ReservedSlots, SlotsSnapshot};
 use crate::plans::Target;
+
+/// The meaning of a provider's refusal for the slots.
+pub(crate) struct ProviderRefusal {
+    /// Other connections of the gateway may have caused it, and may yield.
+    pub(crate) is_crowded: bool,
+    /// The provider says that all its connections are in use.
+    pub(crate) full: Option<FullPool>,
+}
 
 /// Grants leases, and knows all of them. A single node has the [`SlotTable`](super::SlotTable); the nodes of a cluster
 /// share the tables in their engine.
@@ -18,6 +27,23 @@ use crate::plans::Target;
 /// No operation waits, except [`Self::all_back`]: a request and its outcome are two messages. It is a trait object and
 /// not an enum, because a table of a cluster is generic over its engine. No operation is on the path of a packet.
 pub(crate) trait LeaseTable: Send + Sync {
+    /// Records how the provider refused the connection of a lease, if a limit may be the cause.
+    fn provider_refused(
+        &self,
+        lease: u64,
+        pool: &SlotPool,
+        stream: StreamId,
+        error: &UpstreamError,
+    ) -> ProviderRefusal {
+        if error.is_full_now() {
+            let n_others = self.full_now(lease, pool);
+            let full = Some(FullPool::told(pool, n_others));
+            return ProviderRefusal { is_crowded: n_others > 0, full };
+        }
+        let is_crowded = error.can_be_connection_limit() && self.refused(lease, pool, stream);
+        ProviderRefusal { is_crowded, full: None }
+    }
+
     /// Requests the first free slot. The holder's port receives [`SlotMessage::Granted`] or [`SlotMessage::Full`]; the
     /// deadline of the holder covers a lost request.
     fn request(&self, request: Request);

@@ -37,7 +37,7 @@ pub use self::full_pool::FullPool;
 pub(crate) use self::holder::{CloseReason, Holder};
 pub(crate) use self::lease::Lease;
 pub use self::lease_info::{LeaseInfo, LeasePurpose};
-pub(crate) use self::lease_table::LeaseTable;
+pub(crate) use self::lease_table::{LeaseTable, ProviderRefusal};
 pub(crate) use self::message::{Asking, HolderPort, Message, Request, SlotCandidate, SlotMessage};
 pub use self::other_slot::{OtherSlot, SharedLease};
 pub(crate) use self::reserved::ReservedSlots;

@@ -217,11 +217,9 @@ impl Trials {
         if closed_for == Some(CloseReason::Revoked) {
             done.lost = Some(Cause::Revoked.into());
         }
-        if done.lost.as_ref().is_some_and(UpstreamError::is_full_now) {
-            self.env.slots.full_now(lease_id, &candidate.pool);
-        } else if done.lost.as_ref().is_some_and(UpstreamError::can_be_connection_limit) {
-            // The next trial then makes channels yield that nobody watches.
-            self.env.slots.refused(lease_id, &candidate.pool, candidate.stream);
+        if let Some(error) = &done.lost {
+            // After a limit, the next trial makes channels yield that nobody watches.
+            self.env.slots.provider_refused(lease_id, &candidate.pool, candidate.stream, error);
         }
         Ok(done.into_trial(&candidate, closed_for.is_some()))
     }

@@ -389,15 +389,11 @@ fn judge(
     env.registry.source_failed(error.label());
     let pool = candidate.candidate.pool.clone();
     env.plans.health().file_failed(candidate.file, pool.profile, error);
-    let is_limit = error.can_be_connection_limit();
-    let is_crowded = match error.is_full_now() {
-        true => env.slots.full_now(lease, &pool) > 0,
-        false => is_limit && env.slots.refused(lease, &pool, candidate.candidate.stream),
-    };
-    if is_crowded {
+    let refusal = env.slots.provider_refused(lease, &pool, candidate.candidate.stream, error);
+    if refusal.is_crowded {
         env.slots.make_room(holder.number(), pool);
     }
-    is_limit
+    error.can_be_connection_limit()
 }
 
 /// Returns the candidates that read the same file in the same way.

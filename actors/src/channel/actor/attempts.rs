@@ -20,7 +20,7 @@ use super::state::State;
 use super::upstream::LostAttempt;
 use crate::channel::{Message, open_request};
 use crate::plans::Target;
-use crate::slots::{Asking, FullPool, Lease, LeasePurpose, Request, SlotCandidate, SlotMessage};
+use crate::slots::{Asking, Lease, LeasePurpose, ProviderRefusal, Request, SlotCandidate, SlotMessage};
 use crate::viewer::Viewer;
 
 /// Recordings move to another account at most once in this time to make room for others.
@@ -259,13 +259,11 @@ impl State {
         }
         let can_be_limit = cause.can_be_connection_limit();
         let slots = &self.context.env.slots;
-        let is_crowded = if cause.is_full_now() {
-            let n_others = slots.full_now(lost.lease, &candidate.pool);
-            self.history.no_slot(FullPool::told(&candidate.pool, n_others));
-            n_others > 0
-        } else {
-            can_be_limit && slots.refused(lost.lease, &candidate.pool, candidate.stream)
-        };
+        let ProviderRefusal { is_crowded, full } =
+            slots.provider_refused(lost.lease, &candidate.pool, candidate.stream, &cause);
+        if let Some(full) = full {
+            self.history.no_slot(full);
+        }
         if is_crowded && lost.waits_for_release {
             slots.make_room(self.context.serial, candidate.pool.clone());
         }
