@@ -31,6 +31,8 @@ use crate::ts::tables::{ElementaryStream, StreamKind, Tables};
 const FIRST_TIME: u64 = STAMP_MODULUS / STAMP_HZ * STAMP_HZ;
 /// The time that fragments count from: the first one begins at ten seconds, so that no sound has a negative time.
 const FRAGMENTS_FROM: u64 = FIRST_TIME - 10 * STAMP_HZ;
+/// The first part of a slide does not wait for its sound, which belongs to the next part then: a player starts with it.
+const SLIDE: u64 = STAMP_HZ;
 /// A part waits for its sound until pictures are this much further.
 const SOUND_DELAY_MAX: u64 = STAMP_HZ;
 /// A longer step backwards is a break. The newest picture lasts at most this long until the next one is known.
@@ -532,7 +534,10 @@ impl FragmentSegmenter {
             let is_complete = self.audio.is_none()
                 || self.frames.back().is_some_and(|it| it.end >= boundary.sound_until)
                 || newest >= boundary.due;
-            if !is_complete && !is_forced {
+            let is_first_slide = self.n_fragments == 0
+                && boundary.length >= SLIDE
+                && self.audio.as_ref().is_some_and(|it| it.config.is_some());
+            if !is_complete && !is_first_slide && !is_forced {
                 return;
             }
             if let Some(boundary) = self.boundaries.pop_front() {

@@ -507,6 +507,47 @@ fn a_sample_lasts_until_the_next_one() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_first_slide_plays_as_soon_as_its_length_is_known() {
+    for seconds in [2, 5] {
+        let slides = TsSource {
+            frame_rate: 1,
+            frame_seconds: seconds,
+            gop: 1,
+            bitrate: 20_000,
+            ..TsSource::new("slides")
+        };
+        let mut viewing = Viewing::new(SegmentContainer::Fmp4);
+        let (sound_pid, _) = slides.audio.unwrap();
+        let mut stream = slides.stream(Duration::ZERO);
+        let first = stream.frame();
+        viewing.push(&first, viewing.start);
+        let arrived = viewing.start + stream.at();
+        // The sound until the second slide has not arrived.
+        let second = stream.frame();
+        let picture = packets(&second).filter(|it| Packet::new(it).pid() != sound_pid).flatten().copied();
+        viewing.push(&picture.collect::<Vec<u8>>().into(), arrived);
+        let mut fragments = viewing.window.fragments();
+        let init = fragments.next().await.unwrap().bytes;
+        let (_, moov) = boxes(&init)[1];
+        let n_tracks = boxes(moov).iter().filter(|it| it.0 == *b"trak").count();
+        assert_eq!(n_tracks, 2, "every {seconds} s");
+        let part = fragments.next().await.unwrap().bytes;
+        assert_eq!(sample_durations(&part, 1), [u64::from(seconds) * 90_000]);
+        assert_eq!(sample_durations(&part, 2).len(), 1);
+        // What comes later is not lost.
+        let sound = packets(&second).filter(|it| Packet::new(it).pid() == sound_pid).flatten().copied();
+        viewing.push(&sound.collect::<Vec<u8>>().into(), arrived);
+        for _ in 0..3 {
+            let arrived = viewing.start + stream.at();
+            viewing.push(&stream.frame(), arrived);
+        }
+        let part = fragments.next().await.unwrap().bytes;
+        assert_eq!(sample_durations(&part, 1), [u64::from(seconds) * 90_000]);
+        assert_eq!(sample_durations(&part, 2).len(), 1);
+    }
+}
+
 #[test]
 fn slides_make_segments_of_their_length_in_transport_streams() {
     for seconds in [1, 2, 3, 5, 7, 12] {
