@@ -101,11 +101,20 @@ pub(crate) struct Stream {
     pub(crate) max_streams: u32,
     pub(crate) release_delay: Duration,
     pub(crate) profile: Delivery,
+    pub(crate) leaves_still_picture: bool,
 }
 
 /// A stream with an unlimited account of its own.
 pub(crate) fn stream(id: u32, name: &'static str) -> Stream {
-    Stream { id, name, account: id, max_streams: 0, release_delay: Duration::ZERO, profile: Delivery::Proxy }
+    Stream {
+        id,
+        name,
+        account: id,
+        max_streams: 0,
+        release_delay: Duration::ZERO,
+        profile: Delivery::Proxy,
+        leaves_still_picture: false,
+    }
 }
 
 /// A stream on an account that others may share.
@@ -128,6 +137,7 @@ fn plan(number: u32, streams: &[Stream]) -> Plan {
             stream_name: it.name.to_owned(),
             url: SourceUrl::new(format!("http://tv:80/{}", it.name)),
             program: None,
+            leaves_still_picture: it.leaves_still_picture,
             kind: SourceKind::HttpTs,
             headers: RequestHeaders::default(),
             reach: Reach::default(),

@@ -24,6 +24,10 @@ const HALF_LIFE_MS: f64 = 24.0 * 60.0 * 60.0 * 1000.0;
 const STABLE_AFTER_MS: u64 = 10 * 60 * 1000;
 /// Time for which a stream is known to lack a part that its tables promise, in milliseconds.
 const LACK_MEMORY_MS: i64 = 24 * 60 * 60 * 1000;
+/// The same for a picture that stood still, in milliseconds: a provider without a programme may have one soon.
+const STILL_MEMORY_MS: i64 = 60 * 60 * 1000;
+/// Time for which the distance of random-access points is known after it was measured, in milliseconds.
+const GROUP_MEMORY_MS: i64 = 24 * 60 * 60 * 1000;
 /// Each outcome moves the reliability by this part of the way to its end of the scale.
 const WEIGHT: u16 = 3;
 /// Width of a rank, so that small differences do not change the order of streams.
@@ -67,6 +71,12 @@ pub struct StreamHealth {
     /// Pixels.
     #[serde(default)]
     pub height: Option<u32>,
+    /// The longest usual distance of random-access points, in milliseconds; 0 if the stream has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group_ms: Option<u32>,
+    /// When that was measured, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group_at: Option<i64>,
     /// Milliseconds since 1970.
     #[serde(default)]
     pub last_success: Option<i64>,
@@ -82,6 +92,9 @@ pub struct StreamHealth {
     /// The same for its sound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_sound_at: Option<i64>,
+    /// When it was noticed that its picture stands still; `None` once it moved again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub still_picture_at: Option<i64>,
     /// Facts that a person should know about the stream although it plays: each label with the time at which that was seen last,
     /// in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -102,6 +115,10 @@ pub struct Measurement {
     pub audio_codec: Option<String>,
     /// Width and height in pixels.
     pub picture: Option<(u32, u32)>,
+    /// The distance of random-access points in milliseconds; 0 if there are none.
+    pub group_ms: Option<u32>,
+    /// The pictures of the last seconds differ.
+    pub moves: bool,
 }
 
 /// The side that caused a failure.
@@ -128,11 +145,14 @@ impl StreamHealth {
             audio_codec: None,
             width: None,
             height: None,
+            group_ms: None,
+            group_at: None,
             last_success: None,
             last_failure: None,
             last_cause: None,
             no_picture_at: None,
             no_sound_at: None,
+            still_picture_at: None,
             notes: BTreeMap::new(),
             measured_at: None,
             updated_at: 0,
@@ -175,23 +195,26 @@ impl StreamHealth {
         self.note_cause(cause, at);
     }
 
-    /// Notes that this part of the stream plays or does not come, although its tables promise it.
+    /// Notes that this part of the stream plays, or does not come although its tables promise it.
     pub fn lacks(&mut self, lack: Lack, is_missing: bool, at: i64) {
         let noted = match lack {
             Lack::Picture => &mut self.no_picture_at,
             Lack::Sound => &mut self.no_sound_at,
+            Lack::Motion => &mut self.still_picture_at,
         };
         *noted = is_missing.then_some(at);
         self.updated_at = at;
     }
 
-    /// Returns whether this part had not come when the stream was played in the last day.
+    /// Returns whether this part had not come when the stream was played in the last day, or its picture stood still in the
+    /// last hour.
     pub fn lacked_lately(&self, lack: Lack, now: i64) -> bool {
-        let noted = match lack {
-            Lack::Picture => self.no_picture_at,
-            Lack::Sound => self.no_sound_at,
+        let (noted, memory) = match lack {
+            Lack::Picture => (self.no_picture_at, LACK_MEMORY_MS),
+            Lack::Sound => (self.no_sound_at, LACK_MEMORY_MS),
+            Lack::Motion => (self.still_picture_at, STILL_MEMORY_MS),
         };
-        noted.is_some_and(|at| now.saturating_sub(at) < LACK_MEMORY_MS)
+        noted.is_some_and(|at| now.saturating_sub(at) < memory)
     }
 
     /// Notes what a person should know about the stream although it plays. What was not seen for a week is forgotten.
@@ -205,7 +228,7 @@ impl StreamHealth {
 
     /// Notes measurements of the stream that plays. Unknown values stay as they are.
     pub fn measured(&mut self, measurement: Measurement, at: i64) {
-        let Measurement { bitrate_kbps, video_codec, audio_codec, picture } = measurement;
+        let Measurement { bitrate_kbps, video_codec, audio_codec, picture, group_ms, moves } = measurement;
         self.bitrate_kbps = bitrate_kbps.or(self.bitrate_kbps);
         if video_codec.is_some() || audio_codec.is_some() {
             self.video_codec = video_codec;
@@ -214,8 +237,21 @@ impl StreamHealth {
         if let Some((width, height)) = picture {
             (self.width, self.height) = (Some(width), Some(height));
         }
+        if group_ms.is_some() {
+            (self.group_ms, self.group_at) = (group_ms, Some(at));
+        }
+        if moves {
+            self.still_picture_at = None;
+        }
         self.measured_at = Some(at);
         self.updated_at = at;
+    }
+
+    /// Returns the distance of random-access points in milliseconds, if it was measured in the last day; 0 if the stream has
+    /// none.
+    pub fn known_group_ms(&self, now: i64) -> Option<u32> {
+        let at = self.group_at?;
+        self.group_ms.filter(|_| now.saturating_sub(at) < GROUP_MEMORY_MS)
     }
 
     fn note_cause(&mut self, cause: &str, at: i64) {
@@ -260,7 +296,10 @@ mod tests {
         (0..99).for_each(|it| health.noted(&it.to_string(), NOTES_KEPT_MS));
         assert_eq!(health.notes.len(), NOTES_MAX);
         let text = serde_json::to_string(&StreamHealth::new(StreamId(1))).unwrap();
-        assert!(!text.contains("notes"), "older versions read it: {text}");
+        assert!(
+            !text.contains("notes") && !text.contains("still_picture_at") && !text.contains("group"),
+            "older versions read it: {text}"
+        );
     }
 
     fn after(outcomes: &str) -> StreamHealth {
@@ -281,11 +320,19 @@ mod tests {
 
     #[test]
     fn a_part_that_never_came_is_remembered_for_a_day_or_until_it_comes() {
-        for (lack, other) in [(Lack::Picture, Lack::Sound), (Lack::Sound, Lack::Picture)] {
+        const HOUR: i64 = DAY / 24;
+        let table = [
+            (Lack::Picture, Lack::Sound, DAY),
+            (Lack::Sound, Lack::Picture, DAY),
+            // A picture that stood still may move soon.
+            (Lack::Motion, Lack::Picture, HOUR),
+        ];
+        for (lack, other, memory) in table {
             let mut health = after("+");
             assert!(!health.lacked_lately(lack, DAY));
             health.lacks(lack, true, DAY);
-            assert!(health.lacked_lately(lack, 2 * DAY - 1) && !health.lacked_lately(lack, 2 * DAY));
+            let end = DAY + memory;
+            assert!(health.lacked_lately(lack, end - 1) && !health.lacked_lately(lack, end));
             assert!(!health.lacked_lately(other, DAY));
             health.lacks(lack, false, DAY + 1);
             assert!(!health.lacked_lately(lack, DAY + 1));
@@ -341,11 +388,37 @@ mod tests {
             video_codec: Some("H.264".to_owned()),
             audio_codec: Some("AAC".to_owned()),
             picture: Some((1920, 1080)),
+            group_ms: Some(2_000),
+            moves: false,
         };
         health.measured(all, 1);
         health.measured(Measurement::default(), 2);
         assert_eq!((health.bitrate_kbps, health.width, health.height), (Some(4_000), Some(1920), Some(1080)));
         assert_eq!((health.video_codec.as_deref(), health.measured_at), (Some("H.264"), Some(2)));
+        assert_eq!((health.group_ms, health.group_at), (Some(2_000), Some(1)));
+    }
+
+    #[test]
+    fn the_distance_of_random_access_points_is_known_for_a_day() {
+        let mut health = StreamHealth::new(StreamId(1));
+        assert_eq!(health.known_group_ms(0), None);
+        for group_ms in [Some(0), Some(8_000)] {
+            health.measured(Measurement { group_ms, ..Measurement::default() }, DAY);
+            // What else is measured later does not renew it.
+            health.measured(Measurement::default(), 2 * DAY - 1);
+            assert_eq!(health.known_group_ms(2 * DAY - 1), group_ms);
+            assert_eq!(health.known_group_ms(2 * DAY), None);
+        }
+    }
+
+    #[test]
+    fn a_picture_that_moves_in_a_later_play_stands_still_no_longer() {
+        let mut health = StreamHealth::new(StreamId(1));
+        health.lacks(Lack::Motion, true, 1);
+        health.measured(Measurement::default(), 2);
+        assert_eq!(health.still_picture_at, Some(1));
+        health.measured(Measurement { moves: true, ..Measurement::default() }, 3);
+        assert_eq!(health.still_picture_at, None);
     }
 
     #[test]

@@ -36,6 +36,10 @@ pub struct Stream {
     /// names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<u16>,
+    /// Whether another stream of the channel plays when the picture of this one stands still. Off: the pictures of a radio
+    /// station and of a provider without a programme look the same.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub leaves_still_picture: bool,
     /// When it was first seen or created, in milliseconds since 1970.
     #[serde(default)]
     pub added_at: i64,
@@ -130,6 +134,7 @@ impl Stream {
             nth: 0,
             stream_profile: None,
             program: None,
+            leaves_still_picture: false,
             added_at: at,
             updated_at: at,
             last_seen: None,

@@ -78,6 +78,8 @@ pub enum Cause {
     PictureLost,
     /// The same of all sound.
     SoundLost,
+    /// The picture stands still: the same access units come again and again.
+    PictureStill,
     /// No programme can be found in the tables of the stream, although video or audio arrives. The text contains the
     /// reason.
     NoTables(String),
@@ -277,6 +279,7 @@ impl UpstreamError {
             | Cause::Scrambled
             | Cause::PictureLost
             | Cause::SoundLost
+            | Cause::PictureStill
             | Cause::NoTables(_)
             | Cause::Ended
             | Cause::Reset(_)
@@ -317,6 +320,7 @@ impl UpstreamError {
             Cause::Scrambled => "scrambled",
             Cause::PictureLost => "picture_lost",
             Cause::SoundLost => "sound_lost",
+            Cause::PictureStill => "picture_still",
             Cause::NoTables(_) => "no_tables",
             Cause::Ended => "ended",
             Cause::Reset(_) => "reset",
@@ -407,6 +411,7 @@ impl fmt::Display for Cause {
             Cause::Scrambled => f.write_str("the stream is scrambled and cannot be played"),
             Cause::PictureLost => f.write_str("picture lost, while the rest of the stream goes on"),
             Cause::SoundLost => f.write_str("sound lost, while the rest of the stream goes on"),
+            Cause::PictureStill => f.write_str("the picture stands still"),
             Cause::NoTables(why) => f.write_str(why),
             Cause::Ended => f.write_str("the stream ended"),
             Cause::Reset(why) => write!(f, "the connection broke: {why}"),

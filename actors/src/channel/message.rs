@@ -81,7 +81,8 @@ pub(crate) enum Message {
     Silent(Attempt, Duration),
     /// The source that was silent sends again.
     Resumed(Attempt),
-    /// This part is missing in the source that plays, which otherwise goes on. `never`: it has not come yet.
+    /// This part is missing in the source that plays, which otherwise goes on, or its picture stands still. `never`: it has
+    /// not come yet.
     Lacks { attempt: Attempt, lack: Lack, never: bool },
     /// The source that plays has this part again.
     Complete(Attempt, Lack),

@@ -103,9 +103,13 @@ impl HealthTable {
         self.change(stream, |health, at| health.ended(cause.label(), at));
     }
 
-    /// Notes that this part of a stream, which its tables promise, has not come since it plays, or has come.
+    /// Notes that this part of a stream, which its tables promise, has not come since it plays, or has come; or that its
+    /// picture stands still, or moves.
     pub(crate) fn lacks(&self, stream: StreamId, lack: Lack, is_missing: bool) {
-        let is_noted = self.get(stream).is_some_and(|it| it.lacked_lately(lack, now_ms()));
+        let is_noted = self.get(stream).is_some_and(|it| match lack {
+            Lack::Motion => it.still_picture_at.is_some(),
+            lack => it.lacked_lately(lack, now_ms()),
+        });
         if is_missing || is_noted {
             self.change(stream, |health, at| health.lacks(lack, is_missing, at));
         }

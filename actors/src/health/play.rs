@@ -1,15 +1,17 @@
-//! Measures one live channel: the bit rate, the codecs and the picture size of the stream that plays.
+//! Measures one live channel: the bit rate, the codecs and the picture of the stream that plays.
 
 use std::time::Duration;
 
 use domain::health::Measurement;
 use domain::ids::StreamId;
-use media::pump::PumpHandle;
+use media::groups::GroupLength;
+use media::pump::{KnownStream, PumpHandle};
 use media::ring::Ring;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::HealthTable;
+use crate::clock::now_ms;
 
 /// Minimum time over which a bit rate is measured.
 const RATE_TIME_MIN: Duration = Duration::from_secs(5);
@@ -48,6 +50,11 @@ impl PlayMeter {
         self.play.lock().take().map(|it| it.since.elapsed())
     }
 
+    /// Returns a stream for the pump, with what earlier plays have shown of it.
+    pub(crate) fn known_stream(&self, stream: StreamId) -> KnownStream {
+        self.health.known_stream(stream)
+    }
+
     /// Reports what is known of the stream that plays.
     pub(crate) fn measure(&self) {
         let (stream, bitrate_kbps) = {
@@ -70,10 +77,44 @@ impl PlayMeter {
             None => (None, None),
         };
         let picture = self.pump.picture().map(|it| (it.width, it.height));
-        let measurement = Measurement { bitrate_kbps, video_codec, audio_codec, picture };
+        let seen = self.pump.seen(pump_key(stream));
+        let measurement = Measurement {
+            bitrate_kbps,
+            video_codec,
+            audio_codec,
+            picture,
+            group_ms: milliseconds(seen.group),
+            moves: seen.moves,
+        };
         if measurement != Measurement::default() {
             self.health.measured(stream, measurement);
         }
+    }
+}
+
+impl HealthTable {
+    /// Returns a stream for a pump, with what earlier plays have shown of it.
+    pub(crate) fn known_stream(&self, stream: StreamId) -> KnownStream {
+        let group = match self.get(stream).and_then(|it| it.known_group_ms(now_ms())) {
+            None => GroupLength::Unknown,
+            Some(0) => GroupLength::None,
+            Some(length) => GroupLength::Known(Duration::from_millis(length.into())),
+        };
+        KnownStream { key: pump_key(stream), group }
+    }
+}
+
+/// Returns the key of a stream for a pump.
+fn pump_key(stream: StreamId) -> u64 {
+    stream.0.into()
+}
+
+/// Returns the length of a group as it is stored; 0 if there are none.
+fn milliseconds(group: GroupLength) -> Option<u32> {
+    match group {
+        GroupLength::Unknown => None,
+        GroupLength::Known(length) => Some(u32::try_from(length.as_millis()).unwrap_or(u32::MAX).max(1)),
+        GroupLength::None => Some(0),
     }
 }
 

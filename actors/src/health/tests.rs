@@ -7,7 +7,9 @@ use domain::channel::Channel;
 use domain::ids::StreamId;
 use domain::stream_profile::Delivery;
 use media::error::Cause;
-use media::testing::{Behaviour, Break};
+use media::groups::GroupLength;
+use media::pump::KnownStream;
+use media::testing::{Behaviour, Break, Play, TsSource};
 use tokio::time::sleep;
 
 use super::*;
@@ -48,6 +50,8 @@ async fn a_stream_that_plays_is_measured_and_its_last_values_stay() {
     let health = table.get(StreamId(1)).unwrap();
     assert!(health.bitrate_kbps.is_some_and(|it| it > 0), "{health:?}");
     assert!(health.video_codec.is_some() && health.measured_at.is_some(), "{health:?}");
+    // One key frame a second.
+    assert!(health.group_ms.is_some_and(|it| (900..=1_100).contains(&it)), "{health:?}");
     drop(viewer);
     scenario.is_quiet().await;
     assert!(table.get(StreamId(1)).unwrap().bitrate_kbps.is_some());
@@ -80,6 +84,33 @@ async fn the_health_of_streams_outlives_a_restart_and_ends_with_the_stream() {
     later.write(&models).await;
     let last = read(&models);
     assert_eq!((last.get(gone), last.get(ids[1]).is_some()), (None, true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_channel_that_starts_again_knows_the_groups_of_its_streams() {
+    let hours = |n: i64| n * 60 * 60 * 1000;
+    for (group_ms, age, expected) in [
+        (8_000, hours(23), GroupLength::Known(8 * SECOND)),
+        (0, hours(23), GroupLength::None),
+        (8_000, hours(24), GroupLength::Unknown),
+    ] {
+        let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
+        let table = scenario.system.health();
+        let mut health = StreamHealth::new(StreamId(1));
+        (health.group_ms, health.group_at) = (Some(group_ms), Some(now_ms() - age));
+        table.put(health);
+        assert_eq!(table.known_stream(StreamId(1)), KnownStream { key: 1, group: expected });
+        assert_eq!(table.known_stream(StreamId(2)), 2.into());
+        // A stream without a key frame keeps what is known of it, until that is measured.
+        let endless = TsSource { gop: u64::MAX, is_marked: false, ..TsSource::new("a") };
+        scenario.provider.set("/a", Behaviour::Play(Play::new(endless)));
+        let mut viewer = scenario.watch(channel(1)).await;
+        viewer.sees("a").await;
+        sleep(SECOND).await;
+        table.measure_plays();
+        let is_renewed = table.get(StreamId(1)).unwrap().group_at > Some(now_ms() - hours(1));
+        assert_eq!(is_renewed, expected != GroupLength::Unknown, "the pump was told");
+    }
 }
 
 #[test]

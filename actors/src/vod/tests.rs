@@ -35,6 +35,7 @@ fn candidate(path: &str, account: u32, max_streams: u32) -> TitleCandidate {
             stream_name: "Film".to_owned(),
             url: SourceUrl::new(format!("http://tv:80/{path}")),
             program: None,
+            leaves_still_picture: false,
             kind: SourceKind::HttpTs,
             headers: RequestHeaders::default(),
             reach: Reach::default(),

@@ -458,7 +458,7 @@ events! {
         };
         summary format!("The back-up {backup} is restored at the next start");
 
-        /// A stream plays on without its picture or its sound, because no other one can help.
+        /// A stream plays on without its picture or its sound, or with a still picture, because no other one can help.
         StreamLacking = "stream_lacking" about channel {
             channel: ChannelRef = channel(),
             stream: StreamRef = stream(1),

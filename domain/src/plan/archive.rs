@@ -93,6 +93,7 @@ pub fn plan_archive(
                 certificates: account.certificates.shared(),
                 url: server.place(url),
                 program: stream.program.or(named_program),
+                leaves_still_picture: false,
                 profile: delivery,
                 live_form: None,
                 command: None,

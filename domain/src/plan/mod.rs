@@ -62,6 +62,8 @@ pub struct Candidate {
     pub live_form: Option<LiveForm>,
     /// The number of the programme to play; `None` leaves the choice to the tables of the stream.
     pub program: Option<u16>,
+    /// The stream is left when its picture stands still.
+    pub leaves_still_picture: bool,
     pub kind: SourceKind,
     /// The stream's headers, completed by those of its account.
     pub headers: RequestHeaders,
@@ -108,6 +110,7 @@ impl Candidate {
             stream: self.stream,
             profile: self.pool.profile,
             redirect: self.profile == Delivery::Redirect,
+            leaves_still_picture: self.leaves_still_picture,
         }
     }
 }
@@ -306,6 +309,7 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
                         account.live_form.is_none() && delivery == Delivery::Proxy && command.is_none()
                     }),
                     program: stream.program.or(named_program),
+                    leaves_still_picture: stream.leaves_still_picture,
                     headers,
                     reach,
                     proxy: account.proxy.clone(),

@@ -145,6 +145,7 @@ pub fn plan_title(name: &str, versions: &[TitleVersion], records: &impl PlanReco
                     certificates: account.certificates.shared(),
                     url: server.place(url),
                     program: None,
+                    leaves_still_picture: false,
                     profile: delivery,
                     live_form: None,
                     command: None,

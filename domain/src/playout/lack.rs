@@ -1,5 +1,6 @@
-//! A source that plays and lacks its picture or its sound: a candidate that may have it is opened beside it, and plays
-//! when it has shown it. If no other one can help, the present one plays as it is.
+//! A source that plays and lacks its picture, its sound or, if its stream has a setting for that, the motion of its picture:
+//! a candidate that may have it is opened beside it, and plays when it has shown it. If no other one can help, the present
+//! one plays as it is.
 
 use std::time::Instant;
 
@@ -24,11 +25,17 @@ impl Lacking {
         self.look_again_at
     }
 
-    /// Returns the missing parts for which another source may be looked for.
-    fn sought(self) -> impl Iterator<Item = Lack> {
+    /// Returns the missing parts for which the source may be left. A picture that stands still is one only for streams with
+    /// that setting.
+    fn missing(self, leaves_still_picture: bool) -> impl Iterator<Item = Lack> {
         Lack::ALL
             .into_iter()
-            .filter(move |it| self.is_missing[*it as usize] && !self.is_accepted[*it as usize])
+            .filter(move |it| self.is_missing[*it as usize] && (leaves_still_picture || *it != Lack::Motion))
+    }
+
+    /// Returns those for which another source may be looked for.
+    fn sought(self, leaves_still_picture: bool) -> impl Iterator<Item = Lack> {
+        self.missing(leaves_still_picture).filter(move |it| !self.is_accepted[*it as usize])
     }
 }
 
@@ -91,9 +98,23 @@ impl Playout {
         }
     }
 
+    fn leaves_still_picture(&self, index: usize) -> bool {
+        self.candidates.get(index).leaves_still_picture
+    }
+
+    /// Returns whether another source may be looked for because of what this one lacks.
+    pub(super) fn seeks_missing(&self, playing: usize) -> bool {
+        self.lacking.sought(self.leaves_still_picture(playing)).next().is_some()
+    }
+
+    /// Returns whether an attempt for this reason is needless, because the setting of the stream that plays was turned off.
+    pub(super) fn is_needless(&self, playing: usize, why: AttemptReason) -> bool {
+        why == AttemptReason::Lack(Lack::Motion) && !self.leaves_still_picture(playing)
+    }
+
     /// Opens another candidate beside this one, if this one lacks a part that the other one may have.
     pub(super) fn seek_missing(&mut self, playing: PlayingSource, now: Instant) -> PlayoutState {
-        for lack in self.lacking.sought() {
+        for lack in self.lacking.sought(self.leaves_still_picture(playing.index)) {
             let order = self.order_for(playing.index, lack, now);
             if !order.is_empty() {
                 let next = self.ask(order, AttemptReason::Lack(lack), None, true, now);
@@ -137,7 +158,7 @@ impl Playout {
     pub(super) fn left_lacking(&mut self, playing: &PlayingSource, lack: Lack, now: Instant) {
         self.report(PlayoutChange::LeftLacking { index: playing.index, lack });
         self.candidates.left_lacking(playing.index, lack, now);
-        for lack in Lack::ALL.into_iter().filter(|it| self.lacking.is_missing[*it as usize]) {
+        for lack in self.lacking.missing(self.leaves_still_picture(playing.index)) {
             self.candidates.lack(&[self.candidates.get(playing.index).stream], lack, now);
         }
     }
@@ -146,9 +167,8 @@ impl Playout {
     /// again.
     pub(super) fn look_again(&mut self, playing: PlayingSource, now: Instant) -> PlayoutState {
         self.lacking.look_again_at = None;
-        for lack in Lack::ALL {
-            let is_missing = self.lacking.is_missing[lack as usize];
-            if is_missing && !self.order_for(playing.index, lack, now).is_empty() {
+        for lack in self.lacking.missing(self.leaves_still_picture(playing.index)) {
+            if !self.order_for(playing.index, lack, now).is_empty() {
                 self.lacking.is_accepted[lack as usize] = false;
                 return self.keep_playing(playing, now);
             }
@@ -158,9 +178,9 @@ impl Playout {
     }
 
     fn set_look_again(&mut self, playing: usize, now: Instant) {
-        let may_help = Lack::ALL
-            .into_iter()
-            .filter(|it| self.lacking.is_missing[*it as usize])
+        let may_help = self
+            .lacking
+            .missing(self.leaves_still_picture(playing))
             .any(|lack| self.candidates.playable().any(|it| self.may_help(it, playing, lack, now)));
         self.lacking.look_again_at = may_help.then(|| after(now, self.settings.lack_memory));
     }
@@ -168,7 +188,7 @@ impl Playout {
     /// This source plays on without the parts that are missing.
     pub(super) fn accept_lack(&mut self, playing: &PlayingSource, now: Instant) {
         self.set_look_again(playing.index, now);
-        for lack in self.lacking.sought() {
+        for lack in self.lacking.sought(self.leaves_still_picture(playing.index)) {
             self.lacking.is_accepted[lack as usize] = true;
             self.candidates.lack(&[self.candidates.get(playing.index).stream], lack, now);
             self.report(PlayoutChange::PlaysLacking { index: playing.index, lack });
@@ -189,9 +209,10 @@ impl Playout {
     }
 
     /// Returns whether a candidate is of another stream that lacks less than this one, as far as is known, and not this part.
+    /// A picture that stands still is better than none, and than no sound.
     fn may_help(&self, index: usize, playing: usize, lack: Lack, now: Instant) -> bool {
         self.candidates.get(index).stream != self.candidates.get(playing).stream
-            && Lack::ALL.into_iter().all(|part| {
+            && Lack::ALL.into_iter().filter(|it| *it != Lack::Motion || lack == Lack::Motion).all(|part| {
                 let may_lack = self.lacking.is_missing[part as usize] && part != lack;
                 may_lack || !self.candidates.lacked_lately(index, part, now, &self.settings)
             })

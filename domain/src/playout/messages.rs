@@ -22,6 +22,8 @@ pub struct PlayoutCandidate {
     pub profile: ProfileId,
     /// The client is redirected to the address; the gateway opens nothing.
     pub redirect: bool,
+    /// Its stream is left when its picture stands still.
+    pub leaves_still_picture: bool,
 }
 
 impl PlayoutCandidate {
@@ -99,11 +101,13 @@ impl AttemptReason {
 pub enum Lack {
     Picture,
     Sound,
+    /// The picture stands still. Only some streams are left for this.
+    Motion,
 }
 
 impl Lack {
     /// Every part; a part is its place here.
-    pub const ALL: [Self; 2] = [Self::Picture, Self::Sound];
+    pub const ALL: [Self; 3] = [Self::Picture, Self::Sound, Self::Motion];
 }
 
 /// The target of a switch.

@@ -82,7 +82,7 @@ impl Op {
             26 => Self::Late(number),
             27 => Self::Deadline,
             28 if a & 8 == 0 => Self::Silence(a & 3 != 0),
-            28 => Self::Lack(Lack::ALL[usize::from(a >> 4 & 1)], a & 3 != 0),
+            28 => Self::Lack(Lack::ALL[usize::from(a >> 4) % Lack::ALL.len()], a & 3 != 0),
             29 => Self::Replan(a),
             30 => Self::Yield,
             // Rare, because nothing happens after a stop.
@@ -123,6 +123,7 @@ fn plan(byte: u8) -> Vec<PlayoutCandidate> {
                 stream: StreamId((it + twist) / (1 + twist % 2) % 6),
                 profile: ProfileId((it + twist) % (1 + twist % 3)),
                 redirect: twist >= 24 && (it + twist) % 4 == 0,
+                leaves_still_picture: twist % 4 >= 2,
             }
         })
         .collect()
@@ -589,6 +590,11 @@ impl World {
         );
     }
 
+    /// Returns whether a candidate may be left because it lacks this part.
+    fn may_be_left(&self, index: usize, lack: Lack) -> bool {
+        lack != Lack::Motion || self.playout.candidates().nth(index).is_some_and(|it| it.leaves_still_picture)
+    }
+
     fn changed(&mut self, change: &PlayoutChange, input: &Input, state_before: &PlayoutState) {
         let n_candidates = self.playout.candidates().len();
         let begins_to_play = matches!(input, Input::Playing { .. });
@@ -600,7 +606,7 @@ impl World {
                 assert!(matches!(input, Input::Ready { .. }) && *index < n_candidates, "{change:?}");
             }
             PlayoutChange::LeftLacking { index, lack } => {
-                assert!(*index < n_candidates, "{change:?}");
+                assert!(*index < n_candidates && self.may_be_left(*index, *lack), "{change:?}");
                 let is_recent = |it: &(StreamId, Lack, Instant)| self.now - it.2 < self.settings.lack_memory;
                 self.left_lacking.retain(is_recent);
                 let stream = self.playout.candidates().nth(*index).expect("a candidate").stream;
@@ -608,9 +614,10 @@ impl World {
                 assert!(!is_repeated, "left again for {lack:?}: {self:?}");
                 self.left_lacking.push((stream, *lack, self.now));
             }
-            PlayoutChange::PlaysLacking { index, .. } => {
+            PlayoutChange::PlaysLacking { index, lack } => {
                 let playing = self.playout.playing().map(|it| it.1);
                 assert_eq!(playing, Some(*index), "{change:?}");
+                assert!(self.may_be_left(*index, *lack), "{change:?}");
             }
             PlayoutChange::FailedOver { from, to } => {
                 assert!(begins_to_play && from != to && *from < n_candidates && *to < self.plan.len());

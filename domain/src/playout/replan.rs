@@ -31,14 +31,23 @@ impl Playout {
 
         match split(state) {
             Continue((playing, next)) => {
-                let playing = playing.map(|it| PlayingSource { index: kept(it.index), ..it });
-                self.replan_attempt(playing, next, &moved, now)
+                match playing.map(|it| PlayingSource { index: kept(it.index), ..it }) {
+                    Some(playing) if self.is_needless(playing.index, next.why) => {
+                        self.drop_attempt(&next);
+                        self.keep_playing(playing, now)
+                    }
+                    playing => self.replan_attempt(playing, next, &moved, now),
+                }
             }
             Break(PlayoutState::Playing(playing)) => {
                 let index = kept(playing.index);
                 // A return that is already scheduled keeps its time.
                 let return_at = self.return_at(index, now).map(|it| playing.return_at.unwrap_or(it));
-                PlayoutState::Playing(PlayingSource { index, return_at, ..playing })
+                let playing = PlayingSource { index, return_at, ..playing };
+                match self.seeks_missing(index) {
+                    true => self.keep_playing(playing, now),
+                    false => PlayoutState::Playing(playing),
+                }
             }
             Break(other) => other,
         }

@@ -5,6 +5,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use crate::hls::StreamBreak;
+use crate::pump::handle::SeenOfStream;
 use crate::pump::message::{Lack, PumpMessage};
 use crate::pump::stream_watch::WatchReport;
 use crate::pump::{Following, Pump};
@@ -118,7 +119,7 @@ impl Pump {
         Forwarded { has_output: batch.close() > 0, has_payload }
     }
 
-    /// Gives new tables of the source, and the size of its picture once it is known, to the handles.
+    /// Gives new tables of the source, the size of its picture once it is known, and what its pictures show to the handles.
     fn share_details(&mut self) {
         let Some(Following { reader, .. }) = &mut self.following else { return };
         if self.splice.take_table_change() {
@@ -128,6 +129,11 @@ impl Pump {
         }
         if let Some(size) = reader.details.take_picture_size() {
             self.shared.set_picture(size);
+        }
+        let seen = SeenOfStream { group: self.writer.group(), moves: reader.watch.has(Lack::Motion) };
+        if reader.seen != seen {
+            reader.seen = seen;
+            self.shared.set_seen(reader.key, seen);
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::groups::GroupLength;
+use crate::pump::handle::KnownStream;
 
 /// Number of streams whose distance is kept. A channel changes between a few.
 const STREAMS_MAX: usize = 64;
@@ -21,6 +22,13 @@ impl GroupMemory {
             self.learned.pop_front();
         }
         self.learned.push_back((key, group));
+    }
+
+    /// Notes what is known of a stream from elsewhere, if nothing was learned of it here.
+    pub(super) fn know(&mut self, stream: KnownStream) {
+        if self.get(stream.key) == GroupLength::Unknown && stream.group != GroupLength::Unknown {
+            self.learn(stream.key, stream.group);
+        }
     }
 
     /// Returns what the last connection to this stream has shown.
@@ -48,5 +56,19 @@ mod tests {
             memory.learn(key, known(key));
         }
         assert_eq!((memory.get(1), memory.get(2)), (GroupLength::Unknown, GroupLength::None));
+    }
+
+    #[test]
+    fn what_was_learned_here_comes_before_what_is_known_from_elsewhere() {
+        let known = |seconds| GroupLength::Known(Duration::from_secs(seconds));
+        let mut memory = GroupMemory::default();
+        memory.know(1.into());
+        assert_eq!(memory.get(1), GroupLength::Unknown);
+        for group in [known(9), known(8), GroupLength::Unknown] {
+            memory.know(KnownStream { key: 1, group });
+            assert_eq!(memory.get(1), known(9));
+        }
+        memory.know(KnownStream { key: 2, group: GroupLength::None });
+        assert_eq!(memory.get(2), GroupLength::None);
     }
 }

@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::groups::GroupLength;
 use crate::node::RingPosition;
 use crate::pump::clock::{ClockMonitor, ClockReading};
 use crate::pump::message::Lack;
@@ -29,19 +30,17 @@ impl PumpHandle {
 
     /// Follows this source from now on and drops all others. Never waits.
     ///
-    /// Sources with the same `key` are of the same stream: what is learned of one holds for the next.
-    ///
     /// If sources are given faster than the pump takes them, only the last is followed. The others are closed
     /// without a message, as is a source given to a pump that has ended.
-    pub fn follow(&self, attempt: u64, key: u64, source: Source) {
-        self.shared.send(PumpCommand::Follow(attempt, key, Box::new(source)));
+    pub fn follow(&self, attempt: u64, stream: impl Into<KnownStream>, source: Source) {
+        self.shared.send(PumpCommand::Follow(attempt, stream.into(), Box::new(source)));
     }
 
     /// Reads this source beside the followed one, without writing any of it, until the output can continue with it.
     /// Replaces a source that is read in this way. `needs`: it is ready only when it has shown this part, because the
     /// source that plays lacks it. Never waits.
-    pub fn prepare(&self, attempt: u64, key: u64, needs: Option<Lack>, source: Source) {
-        self.shared.send(PumpCommand::Prepare(attempt, key, needs, Box::new(source)));
+    pub fn prepare(&self, attempt: u64, stream: impl Into<KnownStream>, needs: Option<Lack>, source: Source) {
+        self.shared.send(PumpCommand::Prepare(attempt, stream.into(), needs, Box::new(source)));
     }
 
     /// Follows the prepared source from now on and drops the one before. Has no effect if that source was lost. Never
@@ -92,6 +91,11 @@ impl PumpHandle {
         *self.shared.picture.lock()
     }
 
+    /// Returns what the current source shows of the stream with this key; nothing if it is of another stream.
+    pub fn seen(&self, key: u64) -> SeenOfStream {
+        self.shared.seen.lock().filter(|it| it.0 == key).map_or_else(SeenOfStream::default, |it| it.1)
+    }
+
     /// Returns the title that the current source sent last, if it is a radio station that sends titles.
     pub fn title(&self) -> Option<Arc<str>> {
         self.shared.title.lock().clone().filter(|it| !it.is_empty())
@@ -107,12 +111,36 @@ impl Drop for Alive {
     }
 }
 
+/// The stream of a source, and what earlier plays of it have shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KnownStream {
+    /// Sources with the same key are of the same stream: what is learned of one holds for the next.
+    pub key: u64,
+    /// The distance of its random-access points. What the pump has learned itself comes before it.
+    pub group: GroupLength,
+}
+
+impl From<u64> for KnownStream {
+    fn from(key: u64) -> Self {
+        Self { key, group: GroupLength::Unknown }
+    }
+}
+
+/// What a source shows of its stream while it plays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SeenOfStream {
+    /// The distance of its random-access points.
+    pub group: GroupLength,
+    /// Whether its pictures have differed in the last seconds. False while that is not measured.
+    pub moves: bool,
+}
+
 /// A command to a pump.
 pub(super) enum PumpCommand {
-    /// Attempt, key of the stream and source.
-    Follow(u64, u64, Box<Source>),
+    /// Attempt, stream and source.
+    Follow(u64, KnownStream, Box<Source>),
     /// The same, and what the source must show.
-    Prepare(u64, u64, Option<Lack>, Box<Source>),
+    Prepare(u64, KnownStream, Option<Lack>, Box<Source>),
     FollowPrepared(u64),
     DropPrepared,
     Release,
@@ -135,6 +163,8 @@ pub(super) struct PumpShared {
     tables: Mutex<Option<Arc<Tables>>>,
     picture: Mutex<Option<PictureSize>>,
     title: Mutex<Option<Arc<str>>>,
+    /// The key of the stream of the current source, and what was seen of it.
+    seen: Mutex<Option<(u64, SeenOfStream)>>,
     adopted: Mutex<Option<AdoptedChunk>>,
 }
 
@@ -159,8 +189,8 @@ impl Mailbox {
             PumpCommand::Release => [self.followed.replace(command), None],
             PumpCommand::FollowPrepared(attempt) => match self.prepared.take() {
                 // The pump has not taken the source yet.
-                Some(PumpCommand::Prepare(it, key, _, source)) if it == attempt => {
-                    [self.followed.replace(PumpCommand::Follow(attempt, key, source)), None]
+                Some(PumpCommand::Prepare(it, stream, _, source)) if it == attempt => {
+                    [self.followed.replace(PumpCommand::Follow(attempt, stream, source)), None]
                 }
                 other => [self.followed.replace(command), other],
             },
@@ -224,6 +254,7 @@ impl CommandReceiver {
         *self.0.tables.lock() = None;
         *self.0.picture.lock() = None;
         *self.0.title.lock() = None;
+        *self.0.seen.lock() = None;
         self.0.clock.lock().take()
     }
 
@@ -252,6 +283,10 @@ impl CommandReceiver {
 
     pub(super) fn set_title(&self, title: Arc<str>) {
         *self.0.title.lock() = Some(title);
+    }
+
+    pub(super) fn set_seen(&self, key: u64, seen: SeenOfStream) {
+        *self.0.seen.lock() = Some((key, seen));
     }
 
     pub(super) fn set_picture(&self, size: PictureSize) {

@@ -12,6 +12,8 @@ pub enum Lack {
     Picture,
     /// No access unit of any sound.
     Sound,
+    /// The picture stands still: the same access units come again and again.
+    Motion,
 }
 
 /// A message from the pump. `Ready`, `Playing` and `Lost` are sent at most once per attempt, and `Lost` is the last.

@@ -28,6 +28,7 @@ mod silence;
 mod source_details;
 mod source_reader;
 mod sources;
+mod still_picture;
 mod stream_watch;
 #[cfg(test)]
 mod tests;
@@ -53,7 +54,7 @@ use crate::splice::{Splice, SpliceSettings};
 use crate::ts::service_info::ServiceInfoSink;
 
 pub use crate::pump::clock::ClockReading;
-pub use crate::pump::handle::PumpHandle;
+pub use crate::pump::handle::{KnownStream, PumpHandle, SeenOfStream};
 pub use crate::pump::message::{Lack, PumpMessage};
 pub use crate::pump::settings::PumpSettings;
 
@@ -210,8 +211,10 @@ impl Pump {
 
     fn carry_out(&mut self, command: PumpCommand) {
         match command {
-            PumpCommand::Follow(attempt, key, source) => self.follow(attempt, key, source),
-            PumpCommand::Prepare(attempt, key, needs, source) => self.prepare(attempt, key, needs, source),
+            PumpCommand::Follow(attempt, stream, source) => self.follow(attempt, stream, source),
+            PumpCommand::Prepare(attempt, stream, needs, source) => {
+                self.prepare(attempt, stream, needs, source);
+            }
             PumpCommand::FollowPrepared(attempt) => self.follow_prepared(attempt),
             PumpCommand::DropPrepared => self.drop_prepared(),
             PumpCommand::Release => self.release(),

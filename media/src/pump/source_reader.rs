@@ -12,6 +12,7 @@ use tracing::debug;
 use crate::error::{Cause, UpstreamError};
 use crate::hls::StreamBreak;
 use crate::pump::clock::ClockMonitor;
+use crate::pump::handle::SeenOfStream;
 use crate::pump::pacer::Pacer;
 use crate::pump::rhythm::Rhythm;
 use crate::pump::segment_counters::SegmentCounters;
@@ -57,6 +58,8 @@ pub(super) struct SourceReader {
     pub(super) payload: PayloadFilter,
     pub(super) details: SourceDetails,
     pub(super) watch: StreamWatch,
+    /// What the handles know of what it shows.
+    pub(super) seen: SeenOfStream,
     /// Whether a segment has begun since the last judgement of what is missing.
     has_segment_begun: bool,
     unsynced_since: Option<Instant>,
@@ -94,6 +97,7 @@ impl SourceReader {
             payload: PayloadFilter::default(),
             details: SourceDetails::default(),
             watch: StreamWatch::new(settings.picture_timeout, settings.sound_timeout),
+            seen: SeenOfStream::default(),
             has_segment_begun: false,
             unsynced_since: None,
             rest_until: None,

@@ -6,6 +6,7 @@ use tracing::debug;
 use crate::error::UpstreamError;
 use crate::pump::clock::ClockMonitor;
 use crate::pump::gap::FillerGap;
+use crate::pump::handle::KnownStream;
 use crate::pump::message::{Lack, PumpMessage};
 use crate::pump::pacer::Pacer;
 use crate::pump::rhythm::Rhythm;
@@ -15,18 +16,26 @@ use crate::pump::{Following, Prepared, Pump};
 use crate::source::{Source, Supply};
 
 impl Pump {
-    pub(super) fn follow(&mut self, attempt: u64, key: u64, source: Box<Source>) {
+    pub(super) fn follow(&mut self, attempt: u64, stream: KnownStream, source: Box<Source>) {
         self.drop_prepared();
         self.release();
-        let reader = self.reader(key, source);
+        self.groups.know(stream);
+        let reader = self.reader(stream.key, source);
         self.begin(Following { attempt, reader, is_playing: false });
     }
 
-    pub(super) fn prepare(&mut self, attempt: u64, key: u64, needs: Option<Lack>, source: Box<Source>) {
+    pub(super) fn prepare(
+        &mut self,
+        attempt: u64,
+        stream: KnownStream,
+        needs: Option<Lack>,
+        source: Box<Source>,
+    ) {
         self.drop_prepared();
         debug!(attempt, source = ?source.info(), "pump prepares a source");
-        self.splice.prepare(source.hints(), self.groups.get(key));
-        let mut reader = self.reader(key, source);
+        self.groups.know(stream);
+        self.splice.prepare(source.hints(), self.groups.get(stream.key));
+        let mut reader = self.reader(stream.key, source);
         // The bursts of a paced source are made by its pauses.
         let window = self.settings.buffering_timeout;
         reader.clock = (!reader.pacer.is_paced()).then(|| ClockMonitor::new(attempt, window));

@@ -1,13 +1,16 @@
 //! Watches the picture and the sound of a source, each by itself, on the clock of its programme. Pure.
 //!
-//! Nothing is decoded: a picture is there if access units of it begin, whatever they show.
+//! Nothing is decoded: a picture is there if access units of it begin, whatever they show, and it stands still if the same
+//! ones come again and again.
 
 use std::time::Duration;
 
 use crate::pump::message::Lack;
+use crate::pump::still_picture::StillPicture;
 use crate::ts::clock::{STAMP_HZ, STAMP_MODULUS, distance, pcr_step};
 use crate::ts::packet::{NULL_PID, Packet};
 use crate::ts::pes::{is_pes_start, stamps};
+use crate::ts::random_access::RandomAccess;
 use crate::ts::tables::{Pmt, StreamKind, Tables};
 
 /// Ticks of 90 kHz.
@@ -52,8 +55,11 @@ pub(super) struct StreamWatch {
     time: ProgrammeTime,
     picture: Part,
     sound: Part,
+    /// The random-access points of the picture.
+    access: Option<RandomAccess>,
+    still: StillPicture,
     /// Whether each lack was reported, by [`Lack`].
-    reported: [bool; 2],
+    reported: [bool; 3],
 }
 
 impl StreamWatch {
@@ -65,7 +71,9 @@ impl StreamWatch {
             time: ProgrammeTime::default(),
             picture: Part::new(picture),
             sound: Part::new(sound),
-            reported: [false; 2],
+            access: None,
+            still: StillPicture::default(),
+            reported: [false; 3],
         }
     }
 
@@ -76,6 +84,8 @@ impl StreamWatch {
         }
         self.pmt = tables.map(|it| it.pmt.clone());
         self.roles.fill(NOTHING);
+        self.access = tables.and_then(RandomAccess::new);
+        self.still = StillPicture::default();
         let now = self.time.now();
         let mut has = [false; 2];
         if let Some(tables) = tables {
@@ -118,6 +128,12 @@ impl StreamWatch {
             part.begin_unit(now, self.reported[lack as usize]);
             let by_stamps = part.advance(stamps(packet).decode());
             self.time.by_stamps = self.time.by_stamps.max(by_stamps);
+            if role == PICTURE && part.timeout > 0 {
+                self.still.begin_unit(now, self.access.is_some_and(|it| it.is_start(packet)));
+            }
+        }
+        if role == PICTURE {
+            self.still.packet(packet);
         }
     }
 
@@ -132,9 +148,11 @@ impl StreamWatch {
     pub(super) fn check(&mut self) -> Option<WatchReport> {
         let now = self.time.now();
         let (picture, sound) = (self.picture.missing(now, true), self.sound.missing(now, false));
+        let is_still = picture.is_none() && self.picture.is_supervised() && self.still.is_still();
         let states = [
             (Lack::Picture, picture.is_some(), picture == Some(true)),
             (Lack::Sound, sound.is_some(), sound == Some(true)),
+            (Lack::Motion, is_still, false),
         ];
         let (lack, lacks, never) =
             states.into_iter().find(|(lack, lacks, _)| self.reported[*lack as usize] != *lacks)?;
@@ -147,11 +165,12 @@ impl StreamWatch {
         self.reported[lack as usize]
     }
 
-    /// Returns whether a unit of this part has come.
+    /// Returns whether this part has come: a unit of it, or pictures that differ for some seconds.
     pub(super) fn has(&self, lack: Lack) -> bool {
         match lack {
             Lack::Picture => self.picture.last.is_some(),
             Lack::Sound => self.sound.last.is_some(),
+            Lack::Motion => self.picture.is_supervised() && self.still.moves(),
         }
     }
 }
@@ -537,6 +556,52 @@ mod tests {
             &reports(TELEVISION, BOTH, |_| 95_432, 40_000, ends),
         );
         assert_eq!(PCR_MODULUS / PCR_HZ, 95_443);
+    }
+
+    #[test]
+    fn the_same_picture_again_and_again_is_still_until_another_one_comes() {
+        let same = |ms| match ms {
+            0..5_000 | 30_000.. => usual(ms),
+            _ => {
+                let mut all = without(usual(ms), VIDEO_PID);
+                if ms.is_multiple_of(40) {
+                    all.push(Unit(VIDEO_PID, 7));
+                }
+                all
+            }
+        };
+        let found = reports(TELEVISION, BOTH, |_| 0, 40_000, same);
+        let [(at, still), (until, again)] = found.as_slice() else { panic!("{found:?}") };
+        assert!((14_900..=15_200).contains(at) && (30_000..=30_100).contains(until), "{found:?}");
+        assert_eq!(*still, WatchReport::Lacks { lack: Lack::Motion, never: false });
+        assert_eq!(*again, WatchReport::Complete(Lack::Motion));
+        assert_eq!(reports(TELEVISION, [0, 10], |_| 0, 40_000, same), [], "its picture is not watched");
+    }
+
+    #[test]
+    fn a_still_picture_that_ends_is_a_lost_one() {
+        let ends = |ms: u64| match ms {
+            0..20_000 if ms.is_multiple_of(40) => vec![Clock(false), Unit(VIDEO_PID, 7), Unit(AUDIO_PID, 7)],
+            _ => without(usual(ms), VIDEO_PID),
+        };
+        let found: Vec<_> =
+            reports(TELEVISION, BOTH, |_| 0, 40_000, ends).into_iter().map(|it| it.1).collect();
+        let lost = |lack| WatchReport::Lacks { lack, never: false };
+        assert_eq!(found, [lost(Lack::Motion), lost(Lack::Picture), WatchReport::Complete(Lack::Motion)]);
+    }
+
+    #[test]
+    fn a_cover_is_not_a_still_picture() {
+        for distance in [1_200, 5_000, 10_000] {
+            let cover = |ms: u64| {
+                let mut all = without(usual(ms), VIDEO_PID);
+                if ms.is_multiple_of(distance) {
+                    all.push(Unit(VIDEO_PID, 7));
+                }
+                all
+            };
+            assert_eq!(reports(TELEVISION, BOTH, |_| 0, 120_000, cover), [], "each {distance} ms");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A generated transport stream that contains its own name.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -54,6 +55,8 @@ pub struct TsSource {
     pub clock_ends_with_picture: bool,
     /// The part of the programme from this position on has no sound.
     pub sound_until: Option<Duration>,
+    /// All pictures of this part of the programme are the same.
+    pub still: Range<Duration>,
 }
 
 impl TsSource {
@@ -77,6 +80,7 @@ impl TsSource {
             picture_until: None,
             clock_ends_with_picture: false,
             sound_until: None,
+            still: Duration::ZERO..Duration::ZERO,
         }
     }
 
@@ -155,7 +159,8 @@ impl TsStream {
                 out.extend_from_slice(&clock_packet(pid, self.counters[2], ticks * 300));
             }
         } else if let Some((pid, kind)) = source.video {
-            let picture = picture(kind, is_key, &source.label, frame, frame_bytes.saturating_sub(300));
+            let content = if source.still.contains(&at) { 0 } else { frame };
+            let picture = picture(kind, is_key, &source.label, content, frame_bytes.saturating_sub(300));
             let pes = pes(0xE0, stamp, &picture);
             packets(&mut out, pid, &mut self.counters[2], &pes, pcr, is_key && source.is_marked);
         }
@@ -248,8 +253,9 @@ fn picture(kind: u8, is_key: bool, label: &str, frame: u64, n_bytes: usize) -> V
         }
     }
     // Never two zero bytes in a row: they could start another unit.
-    let stuffing = (frame % 250 + 1) as u8;
-    out.resize(n_bytes.max(out.len() + 1), stuffing);
+    let [low, high] = [frame % 250 + 1, frame / 250 % 250 + 1].map(|it| it as u8);
+    out.resize((out.len() + 1).max(n_bytes / 2), low);
+    out.resize((out.len() + 1).max(n_bytes), high);
     out
 }
 

@@ -349,11 +349,11 @@ impl State {
     }
 
     /// A part is missing in the source that plays: the playout may open another one beside it. Streams in which it never
-    /// came lately are not tried for it.
+    /// came lately, or whose picture stood still, are not tried for it.
     pub(super) fn lacks(&mut self, attempt: Attempt, lack: Lack, never: bool) {
         let Some(candidate) = self.upstream.played_by(attempt).cloned() else { return };
         let health = &self.context.env.health;
-        if never {
+        if never || lack == Lack::Motion {
             health.lacks(candidate.stream, lack, true);
         }
         let avoid = health.lacking_lately(self.upstream.other_streams(), lack);
@@ -416,5 +416,6 @@ pub(super) fn lost_part(lack: Lack) -> Cause {
     match lack {
         Lack::Picture => Cause::PictureLost,
         Lack::Sound => Cause::SoundLost,
+        Lack::Motion => Cause::PictureStill,
     }
 }

@@ -153,10 +153,14 @@ impl State {
     fn source_lacks(&self, candidate: &Candidate, lack: Lack, never: bool) {
         let Name { target, name } = self.name();
         let cause = UpstreamError::new(lost_part(lack));
+        let what = match lack {
+            Lack::Picture | Lack::Sound => "a part of the stream is missing",
+            Lack::Motion => "the same pictures come again and again",
+        };
         info!(
             channel.target = %target, channel.name = &*name, stream.id = %candidate.stream,
             stream.name = candidate.stream_name, account = candidate.pool.account_name,
-            cause = cause.label(), never, "a part of the stream is missing: {cause}"
+            cause = cause.label(), never, "{what}: {cause}"
         );
         let entry = RunEntry::new(RunEntryKind::Lacking).about(candidate).cause(cause.label());
         self.write(match never {
@@ -168,10 +172,14 @@ impl State {
     fn source_complete(&self, candidate: &Candidate, lack: Lack) {
         let Name { target, name } = self.name();
         let cause = UpstreamError::new(lost_part(lack)).label();
+        let what = match lack {
+            Lack::Picture | Lack::Sound => "the missing part of the stream is there",
+            Lack::Motion => "the picture of the stream moves again",
+        };
         info!(
             channel.target = %target, channel.name = &*name, stream.id = %candidate.stream,
             stream.name = candidate.stream_name, account = candidate.pool.account_name, cause,
-            "the missing part of the stream is there"
+            "{what}"
         );
         self.write(RunEntry::new(RunEntryKind::Complete).about(candidate).cause(cause));
     }
@@ -188,7 +196,7 @@ impl State {
                 "channel plays on, because no other stream can help: {cause}{more}"
             );
         }
-        let detail = "the channel plays on without it, because no other stream can help";
+        let detail = "the channel plays on as it is, because no other stream can help";
         self.write(RunEntry::new(RunEntryKind::Lacking).about(candidate).cause(cause.label()).detail(detail));
     }
 

@@ -368,13 +368,12 @@ impl ChannelUpstream {
         if let Stage::Opened(source) = std::mem::replace(&mut it.stage, Stage::Prepared) {
             let needs = match self.playout.state() {
                 PlayoutState::Beside { next, .. } => match next.why {
-                    AttemptReason::Lack(Lack::Picture) => Some(pump::Lack::Picture),
-                    AttemptReason::Lack(Lack::Sound) => Some(pump::Lack::Sound),
+                    AttemptReason::Lack(lack) => Some(needed_part(lack)),
                     _ => None,
                 },
                 _ => None,
             };
-            self.pump.prepare(attempt.0, it.candidate.stream.0.into(), needs, *source);
+            self.pump.prepare(attempt.0, self.meter.known_stream(it.candidate.stream), needs, *source);
         }
     }
 
@@ -382,7 +381,9 @@ impl ChannelUpstream {
     pub(super) fn follow(&mut self, attempt: Attempt) {
         let Some(it) = self.tries.get_mut(&attempt) else { return };
         match std::mem::replace(&mut it.stage, Stage::Followed) {
-            Stage::Opened(source) => self.pump.follow(attempt.0, it.candidate.stream.0.into(), *source),
+            Stage::Opened(source) => {
+                self.pump.follow(attempt.0, self.meter.known_stream(it.candidate.stream), *source);
+            }
             Stage::Prepared => self.pump.follow_prepared(attempt.0),
             Stage::Granted(_) | Stage::Opening { .. } | Stage::Followed => {}
         }
@@ -519,5 +520,14 @@ fn missing_part(lack: pump::Lack) -> Lack {
     match lack {
         pump::Lack::Picture => Lack::Picture,
         pump::Lack::Sound => Lack::Sound,
+        pump::Lack::Motion => Lack::Motion,
+    }
+}
+
+fn needed_part(lack: Lack) -> pump::Lack {
+    match lack {
+        Lack::Picture => pump::Lack::Picture,
+        Lack::Sound => pump::Lack::Sound,
+        Lack::Motion => pump::Lack::Motion,
     }
 }

@@ -18,7 +18,7 @@ use crate::plans::Target;
 use crate::slots::LeaseTable;
 use crate::slots::revocable::RevocableTable;
 use crate::switchboard::StopOutcome;
-use crate::testing::{Scenario, TestViewer, channel, limited, settings, stream};
+use crate::testing::{Scenario, Stream, TestViewer, channel, limited, settings, stream};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -195,6 +195,64 @@ async fn a_channel_without_another_picture_plays_on_and_the_next_start_knows_it(
         assert!(known.lacked_lately(domain::playout::Lack::Picture, now));
         assert_eq!(known.last_cause.as_deref(), Some("picture_lost"));
     }
+}
+
+/// Without the setting a still picture is only noted; with it, a stream whose picture moves plays.
+#[tokio::test(start_paused = true)]
+async fn a_still_picture_is_noted_and_left_only_with_the_setting() {
+    use crate::timeline::RunEntryKind::*;
+    let still = |kind| (kind, Some("picture_still"));
+    for leaves_still_picture in [false, true] {
+        let first = Stream { leaves_still_picture, ..limited(1, "a", 1, 2) };
+        let scenario = Scenario::new(settings(), [&[first, limited(2, "b", 1, 2)]]).await;
+        let ts = TsSource { still: BEGINNING + 8 * SECOND..BEGINNING + 40 * SECOND, ..TsSource::new("a") };
+        scenario.provider.set("/a", Behaviour::Play(Play::new(ts)));
+        let kinds = || {
+            let runs = scenario.system.switchboard().timeline(channel(1).uuid());
+            runs[0].entries.iter().map(|it| (it.kind, it.cause)).collect::<Vec<_>>()
+        };
+        let health = || scenario.system.health().get(StreamId(1)).unwrap();
+        let mut viewer = scenario.watch(channel(1)).await;
+        viewer.sees("a").await;
+        if leaves_still_picture {
+            let began = Instant::now();
+            viewer.sees("b").await;
+            assert!((18 * SECOND..=25 * SECOND).contains(&began.elapsed()), "{:?}", began.elapsed());
+            watches_for(&mut viewer, SECOND).await;
+            assert_eq!((health().last_cause.as_deref(), health().losses), (Some("picture_still"), 1));
+            for expected in [still(Lacking), still(SlotRequested), still(Lost), still(FailedOver)] {
+                assert!(kinds().contains(&expected), "{expected:?} of {:?}", kinds());
+            }
+            continue;
+        }
+        watches_for(&mut viewer, 30 * SECOND).await;
+        assert!(health().still_picture_at.is_some());
+        watches_for(&mut viewer, 30 * SECOND).await;
+        // It moves again.
+        assert_eq!((health().still_picture_at, health().losses, health().last_cause), (None, 0, None));
+        assert!(kinds().contains(&still(Lacking)) && kinds().contains(&still(Complete)), "{:?}", kinds());
+        let counts = scenario.system.counts();
+        assert_eq!((counts.failovers, counts.speculative_openings), (0, 0));
+        assert!(!scenario.event_names().contains(&"stream_lacking"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_channel_whose_pictures_all_stand_still_stays_with_the_first() {
+    let streams = [1, 2].map(|id| {
+        let label = if id == 1 { "a" } else { "b" };
+        Stream { leaves_still_picture: true, ..limited(id, label, 1, 2) }
+    });
+    let scenario = Scenario::new(settings(), [&streams]).await;
+    for label in ["a", "b"] {
+        let ts = TsSource { still: Duration::ZERO..Duration::MAX, ..TsSource::new(label) };
+        scenario.provider.set(&format!("/{label}"), Behaviour::Play(Play::new(ts)));
+    }
+    let mut viewer = scenario.watch(channel(1)).await;
+    watches_for(&mut viewer, 60 * SECOND).await;
+    let counts = scenario.system.counts();
+    assert_eq!((counts.failovers, counts.speculative_openings, counts.leases), (0, 1, 1));
+    assert_eq!(scenario.event_names().last(), Some(&"stream_lacking"));
 }
 
 /// Holds T-fo.6 for a stream that opens and never becomes playable.
@@ -500,7 +558,7 @@ async fn a_switch_of_an_unwatched_channel_or_to_an_unknown_stream_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn a_redirect_opens_nothing_and_takes_no_lease() {
-    let redirect = crate::testing::Stream { profile: Delivery::Redirect, ..stream(1, "a") };
+    let redirect = Stream { profile: Delivery::Redirect, ..stream(1, "a") };
     let scenario = Scenario::new(settings(), [&[redirect]]).await;
     let WatchReply::Redirect(url) = scenario.ask(channel(1)).await else { panic!("not redirected") };
     assert_eq!(url.expose(), "http://tv:80/a");
@@ -510,7 +568,7 @@ async fn a_redirect_opens_nothing_and_takes_no_lease() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failover_never_turns_a_running_answer_into_a_redirect() {
-    let redirect = crate::testing::Stream { profile: Delivery::Redirect, ..stream(2, "b") };
+    let redirect = Stream { profile: Delivery::Redirect, ..stream(2, "b") };
     let scenario = Scenario::new(settings(), [&[stream(1, "a"), redirect, stream(3, "c")]]).await;
     let mut viewer = scenario.watch(channel(1)).await;
     viewer.sees("a").await;

@@ -1,4 +1,4 @@
-//! A source that plays and lacks its picture or its sound.
+//! A source that plays and lacks its picture, its sound or the motion of its picture.
 
 use super::script::{Script, check, settings};
 
@@ -264,6 +264,136 @@ fn a_preferred_stream_is_returned_to_ten_minutes_after_it_was_left_for_what_it_l
             ("b is ready", "a is left without picture, follow b"),
             ("b plays", "failed over from a to b"),
             ("time passes", "after 600s: ask a to switch"),
+        ],
+    );
+}
+
+#[test]
+fn a_still_picture_changes_the_source_only_with_the_setting_of_its_stream() {
+    check(
+        "a b",
+        &[
+            ("start", "ask a b"),
+            ("a plays", "started with a"),
+            ("a lacks its motion", "nothing"),
+            ("after 1 h", "nothing"),
+            ("a lacks its picture", "ask b beside"),
+        ],
+    );
+    check(
+        "a! b",
+        &[
+            ("start", "ask a b"),
+            ("a plays", "started with a"),
+            ("a lacks its motion", "ask b beside"),
+            ("b opens", "prepare b"),
+            ("b is ready", "a is left without motion, follow b"),
+            ("b plays", "failed over from a to b"),
+            // The setting is that of the stream.
+            ("b lacks its motion", "nothing"),
+        ],
+    );
+    check(
+        "a! b",
+        &[
+            ("start", "ask a b"),
+            ("a plays", "started with a"),
+            ("a lacks its motion", "ask b beside"),
+            ("b opens", "prepare b"),
+            ("a has its motion again", "abandon"),
+        ],
+    );
+}
+
+#[test]
+fn if_all_pictures_stand_still_the_first_one_stays() {
+    check(
+        "a! b!",
+        &[
+            ("start", "ask a b"),
+            ("a plays", "started with a"),
+            ("a lacks its motion", "ask b beside"),
+            ("b opens", "prepare b"),
+            // It shows no picture that moves.
+            ("time passes", "after 16s: abandon, a plays without motion"),
+            ("after 599 s", "nothing"),
+        ],
+    );
+    check(
+        "a! b!",
+        &[
+            ("start", "ask a b"),
+            ("a plays", "started with a"),
+            ("a lacks its motion as once did b", "a plays without motion"),
+        ],
+    );
+    // Without a second slot the others are tried once.
+    check(
+        "a1! b1!",
+        &[
+            ("start", "ask a1 b1"),
+            ("a1 plays", "started with a1"),
+            ("a1 lacks its motion", "ask b1 beside"),
+            ("full", "a1 is left without motion, release, ask b1 a1"),
+            ("b1 plays", "failed over from a1 to b1"),
+            ("b1 lacks its motion", "b1 plays without motion"),
+            ("after 1 h", "nothing"),
+        ],
+    );
+}
+
+#[test]
+fn a_stream_is_left_for_a_still_picture_once_in_ten_minutes() {
+    let again = |time, then| {
+        [
+            ("start", "ask a b"),
+            ("a plays", "started with a"),
+            ("a lacks its motion", "ask b beside"),
+            ("b opens", "prepare b"),
+            ("b is ready", "a is left without motion, follow b"),
+            ("b plays", "failed over from a to b"),
+            ("b is lost: 404", "release, ask a"),
+            ("a plays", "failed over from b to a"),
+            (time, "nothing"),
+            ("a lacks its motion", then),
+        ]
+    };
+    check("a! b", &again("after 599 s", "a plays without motion"));
+    check("a! b", &again("after 601 s", "ask b beside"));
+}
+
+#[test]
+fn a_still_picture_is_better_than_none_and_than_no_sound() {
+    for part in ["picture", "sound"] {
+        check(
+            "a! b!",
+            &[
+                ("start", "ask a b"),
+                ("a plays", "started with a"),
+                ("a lacks its motion as once did b", "a plays without motion"),
+                (&format!("a lacks its {part}"), "ask b beside"),
+                ("b opens", "prepare b"),
+                ("b is ready", &format!("a is left without {part}, follow b")),
+                ("b plays", "failed over from a to b"),
+                // The other one has less.
+                ("b lacks its motion", "b plays without motion"),
+            ],
+        );
+    }
+}
+
+#[test]
+fn the_setting_holds_from_the_moment_at_which_it_changes() {
+    check(
+        "a b",
+        &[
+            ("start", "ask a b"),
+            ("a plays", "started with a"),
+            ("a lacks its motion", "nothing"),
+            ("the plan is a! b", "ask b beside"),
+            ("b opens", "prepare b"),
+            ("the plan is a b", "abandon"),
+            ("the plan is a! b", "ask b beside"),
         ],
     );
 }

@@ -1,7 +1,7 @@
 //! Tests of the playout that read as sentences: an event on the left, the resulting actions on the right.
 //!
 //! Candidates are named by a letter for the stream and a digit for the account profile; without a digit each stream has
-//! its own account. `a>` is a redirect. The script acts as the owner and remembers earlier actions, so a line contains
+//! its own account. `a>` is a redirect, and `a!` is left when its picture stands still. The script acts as the owner and remembers earlier actions, so a line contains
 //! only what is new.
 
 use std::collections::HashMap;
@@ -54,6 +54,7 @@ fn lack(part: &str) -> Lack {
     match part {
         "picture" => Lack::Picture,
         "sound" => Lack::Sound,
+        "motion" => Lack::Motion,
         other => panic!("unknown part {other}"),
     }
 }
@@ -62,14 +63,24 @@ fn part(lack: Lack) -> &'static str {
     match lack {
         Lack::Picture => "picture",
         Lack::Sound => "sound",
+        Lack::Motion => "motion",
     }
 }
 
+fn bare_name(text: &str) -> &str {
+    text.trim_end_matches(['>', '!'])
+}
+
 fn candidate(text: &str) -> PlayoutCandidate {
-    let mut chars = text.trim_end_matches('>').chars();
+    let mut chars = bare_name(text).chars();
     let letter = chars.next().expect("a name") as u32;
     let profile = chars.as_str().parse().unwrap_or(letter);
-    PlayoutCandidate { stream: StreamId(letter), profile: ProfileId(profile), redirect: text.ends_with('>') }
+    PlayoutCandidate {
+        stream: StreamId(letter),
+        profile: ProfileId(profile),
+        redirect: text.ends_with('>'),
+        leaves_still_picture: text.ends_with('!'),
+    }
 }
 
 fn candidates(text: &str) -> Vec<PlayoutCandidate> {
@@ -97,7 +108,7 @@ impl Script {
     fn add_names(&mut self, text: &str) {
         for name in text.split_whitespace() {
             let candidate = candidate(name);
-            self.names.insert((candidate.stream, candidate.profile), name.trim_end_matches('>').to_owned());
+            self.names.insert((candidate.stream, candidate.profile), bare_name(name).to_owned());
         }
     }
 

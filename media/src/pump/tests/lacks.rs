@@ -2,6 +2,8 @@
 
 use super::beside::longest_step_ms;
 use super::*;
+use crate::groups::GroupLength;
+use crate::pump::KnownStream;
 use crate::testing::{TestPage, TsSource};
 
 /// Where a source of the provider begins in its programme.
@@ -106,6 +108,62 @@ async fn a_source_is_ready_when_it_has_shown_what_the_other_one_lacks() {
     assert_eq!(labels_in(&bytes), ["three"]);
     let audio = TsSource::new("one").audio.unwrap().0;
     assert!(longest_step_ms(&bytes, audio) <= 1_200, "{} ms without sound", longest_step_ms(&bytes, audio));
+}
+
+/// The time that counts is that of the programme, at whatever rate it arrives.
+#[tokio::test(start_paused = true)]
+async fn a_picture_that_stands_still_is_reported_after_ten_seconds_of_programme() {
+    for (speed, expected) in [(1.0, 12_000..=13_500), (10.0, 1_000..=1_700)] {
+        let mut setup = setup();
+        let ts =
+            TsSource { still: BEGINNING + Duration::from_secs(3)..Duration::MAX, ..TsSource::new("one") };
+        setup.provider.set("/1", Behaviour::Play(Play { speed, ..Play::new(ts) }));
+        setup.follow(1, "/1").await;
+        setup.plays(1).await;
+        let took = lacks(&mut setup, (Lack::Motion, false)).await;
+        assert!(expected.contains(&took.as_millis()), "{took:?} at {speed} times the rate");
+        assert!(!setup.pump.seen(1).moves);
+    }
+}
+
+/// A still picture is replaced only by one that moves.
+#[tokio::test(start_paused = true)]
+async fn a_source_is_ready_when_its_picture_has_moved() {
+    let mut setup = setup();
+    let still = |label: &str| TsSource { still: Duration::ZERO..Duration::MAX, ..TsSource::new(label) };
+    provide(&setup, "/1", still("one"));
+    provide(&setup, "/2", still("two"));
+    provide(&setup, "/3", TsSource::new("three"));
+    setup.follow(1, "/1").await;
+    setup.plays(1).await;
+    lacks(&mut setup, (Lack::Motion, false)).await;
+    setup.pump.prepare(2, 2, Some(Lack::Motion), setup.open("/2").await);
+    assert!(timeout(Duration::from_secs(20), setup.message()).await.is_err(), "it stands still, too");
+    setup.pump.prepare(3, 3, Some(Lack::Motion), setup.open("/3").await);
+    let began = Instant::now();
+    assert_eq!(setup.message().await, PumpMessage::Ready(3));
+    assert!(began.elapsed() <= Duration::from_secs(5), "{:?}", began.elapsed());
+    setup.pump.follow_prepared(3);
+    assert_eq!(setup.message().await, PumpMessage::Playing(3));
+    sleep(Duration::from_secs(5)).await;
+    assert!(setup.pump.seen(3).moves && !setup.pump.seen(1).moves);
+}
+
+/// The distance of key frames is shown, and a source is started with what earlier plays have shown of it.
+#[tokio::test(start_paused = true)]
+async fn the_length_of_groups_is_shown_and_taken_from_earlier_plays() {
+    let setup = setup();
+    provide(&setup, "/1", TsSource { gop: 100, ..TsSource::new("one") });
+    provide(&setup, "/2", TsSource::new("two"));
+    let known = KnownStream { key: 1, group: GroupLength::Known(Duration::from_secs(9)) };
+    setup.pump.follow(1, known, setup.open("/1").await);
+    sleep(Duration::from_millis(500)).await;
+    assert_eq!(setup.pump.seen(1).group, known.group);
+    assert_eq!(setup.pump.seen(2).group, GroupLength::Unknown);
+    setup.pump.follow(2, 2, setup.open("/2").await);
+    sleep(Duration::from_secs(10)).await;
+    let GroupLength::Known(length) = setup.pump.seen(2).group else { panic!("it has key frames") };
+    assert!((900..=1_100).contains(&length.as_millis()), "{length:?}");
 }
 
 /// Some packagers write all video of a segment before its sound, so a part is missed only where a segment begins.

@@ -115,6 +115,7 @@ fn now() -> Vec<Value> {
         written(&samples::user()),
         written(&samples::user_group()),
         written(&samples::health()),
+        written_as("groups", &samples::health_with_groups()),
         written(&LogPosition::beginning(uuid::Uuid::from_u128(0x10c), 7)),
         written(&samples::logo()),
         written(&samples::tuner_device()),

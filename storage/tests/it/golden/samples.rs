@@ -33,6 +33,7 @@ use domain::notice::{DismissedNotices, Notice, NoticeKind, NoticePriority};
 use domain::output_profile::{LeftOutKind, OutputProfile};
 use domain::panel::{ExpiryNotice, LiveForm, LoginState, PanelLogin, ProfileInfo};
 use domain::personal_playlist::PersonalPlaylist;
+use domain::playout::Lack;
 use domain::plugin::{PluginKey, PluginValue};
 use domain::recording::rules::{
     ProgrammeTest, RecordingRule, RuleList, RuleMemory, RuleSelection, TextMode, TextTest, WeeklyTimes,
@@ -409,8 +410,19 @@ pub(super) fn health() -> StreamHealth {
         video_codec: Some("H.264".to_owned()),
         audio_codec: Some("AAC".to_owned()),
         picture: Some((1920, 1080)),
+        group_ms: None,
+        moves: false,
     };
     health.measured(measurement, 1_700_000_002_000);
+    health
+}
+
+/// A stream whose groups of pictures were measured, and whose picture stands still.
+pub(super) fn health_with_groups() -> StreamHealth {
+    let mut health = health();
+    let at = 1_700_000_002_000;
+    health.measured(Measurement { group_ms: Some(2_500), ..Measurement::default() }, at);
+    health.lacks(Lack::Motion, true, at);
     health
 }
 

@@ -391,6 +391,7 @@ fn played(rest: &Rest) {
         video_codec: Some("H.264".to_owned()),
         audio_codec: None,
         picture: Some((1920, 1080)),
+        ..Measurement::default()
     };
     healthy.measured(measurement, now);
     let mut failing = StreamHealth::new(StreamId(1));
