@@ -45,6 +45,9 @@ pub(crate) struct NewStream {
     /// `#program=N` at its end, else the first with a picture.
     #[field(at_least = 1, at_most = 65535, example = "2")]
     program_number: Option<Option<u16>>,
+    /// Whether another stream of the channel plays when the picture of this one stands still. By default it does not, because
+    /// a cover of a radio station and a provider without a programme look the same.
+    leave_still_picture: Option<bool>,
 }
 
 /// Changes to a stream. For a stream from a playlist the values override those of the provider until `null` removes
@@ -72,6 +75,8 @@ pub(crate) struct StreamEdit {
     /// the first with a picture.
     #[field(at_least = 1, at_most = 65535, example = "2")]
     program_number: Option<Option<u16>>,
+    /// Whether another stream of the channel plays when the picture of this one stands still.
+    leave_still_picture: Option<bool>,
 }
 
 /// The records that an edit refers to.
@@ -121,6 +126,7 @@ impl NewStream {
         let mut stream = Stream::new(id, CUSTOM_ACCOUNT, facts, now_ms());
         stream.stream_profile = found.profile.flatten();
         stream.program = self.program_number.flatten();
+        stream.leaves_still_picture = self.leave_still_picture.unwrap_or_default();
         write.put(&stream)?;
         Ok(stream)
     }
@@ -149,6 +155,9 @@ impl StreamEdit {
         }
         set(&mut stream.stream_profile, profile);
         set(&mut stream.program, self.program_number);
+        if let Some(leaves) = self.leave_still_picture {
+            stream.leaves_still_picture = leaves;
+        }
         if stream != before {
             stream.updated_at = now_ms();
             write.put(&stream)?;

@@ -85,6 +85,12 @@ pub(crate) struct StreamHealthView {
     /// Cause of the last failure.
     #[field(example = "stall")]
     last_cause: Option<String>,
+    /// When it was noticed that the picture stands still, which is the same with a cover of a radio station and a provider
+    /// without a programme; `null` if it moves.
+    still_picture_at: Option<Time>,
+    /// Usual longest distance of the key frames in seconds; 0 if the stream has none, `null` if that is unknown.
+    #[field(example = "2.0")]
+    group_seconds: Option<f64>,
     /// Peculiarities of the stream: `table_checksum`, `program_number`, `program_chosen`. Each has the time when it was seen
     /// last, in milliseconds since 1970.
     #[field(example = "{\"table_checksum\": 1700000000000}")]
@@ -95,8 +101,9 @@ impl StreamHealthView {
     pub(super) fn new(health: &StreamHealth) -> Self {
         let notes = health.notes.iter().map(|(label, at)| (label.clone(), Value::from(*at)));
         let causes = health.causes.iter().map(|(cause, n)| (cause.clone(), Value::from(*n)));
+        let now = now_ms();
         Self {
-            score: health.score(now_ms()).into(),
+            score: health.score(now).into(),
             attempts: health.attempts,
             failures: health.failures,
             refusals: health.refusals,
@@ -106,6 +113,8 @@ impl StreamHealthView {
             last_success: health.last_success.map(Time),
             last_failure: health.last_failure.map(Time),
             last_cause: health.last_cause.clone(),
+            still_picture_at: health.still_picture_at.map(Time),
+            group_seconds: health.known_group_ms(now).map(|it| f64::from(it) / 1000.0),
             notes: notes.collect(),
         }
     }

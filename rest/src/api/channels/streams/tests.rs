@@ -3,6 +3,7 @@ use domain::channel::Channel;
 use domain::group::Group;
 use domain::health::{FailureSide, Measurement, StreamHealth};
 use domain::ids::{ChannelId, GroupId, ProfileId};
+use domain::playout::Lack;
 use domain::source_url::SourceUrl;
 use domain::stream::{StreamOverrides, StreamProperties};
 use serde_json::{Value, json};
@@ -237,6 +238,12 @@ async fn a_stream_of_an_admin_is_created_read_updated_and_deleted() {
         let changed = rest.admin("PATCH", &one, json!({ "program_number": number })).await;
         assert_eq!((changed.status, &changed.body["program_number"]), (200, &number), "{}", changed.text);
     }
+    assert_eq!(shown("leave_still_picture"), json!(false));
+    for (leaves, then) in [(Some(true), true), (None, true), (Some(false), false)] {
+        let edit = leaves.map_or(json!({}), |it| json!({ "leave_still_picture": it }));
+        let changed = rest.admin("PATCH", &one, edit).await;
+        assert_eq!(changed.body["leave_still_picture"], json!(then), "{}", changed.text);
+    }
     // Clients read their own writes.
     assert_eq!(found(&rest, "name=garden").await, [id]);
 
@@ -391,11 +398,14 @@ fn played(rest: &Rest) {
         video_codec: Some("H.264".to_owned()),
         audio_codec: None,
         picture: Some((1920, 1080)),
-        ..Measurement::default()
+        group_ms: Some(2_500),
+        moves: false,
     };
     healthy.measured(measurement, now);
+    healthy.lacks(Lack::Motion, true, now);
     let mut failing = StreamHealth::new(StreamId(1));
     failing.failed("status", FailureSide::Stream, now);
+    (failing.group_ms, failing.group_at) = (Some(0), Some(now));
     let mut broken = StreamHealth::new(StreamId(5));
     broken.failed("status", FailureSide::Stream, now);
     broken.failed("stall", FailureSide::Stream, now);
@@ -442,8 +452,16 @@ async fn measurements_and_outcomes_are_shown_with_the_stream() {
         (&healthy["health"]["attempts"], &healthy["health"]["first_packet_ms"]),
         (&json!(1), &json!(120))
     );
+    assert_eq!(healthy["health"]["group_seconds"], json!(2.5));
+    assert!(healthy["health"]["still_picture_at"].is_string());
+    let failing = rest.standard("GET", &format!("{LIST}1/"), Value::Null).await.body;
+    assert_eq!(
+        (&failing["health"]["group_seconds"], &failing["health"]["still_picture_at"]),
+        (&json!(0.0), &json!(null))
+    );
     let broken = rest.standard("GET", &format!("{LIST}?ids=5"), Value::Null).await.body["results"][0].clone();
     assert_eq!(broken["health"]["causes"], json!({ "status": 1, "stall": 1 }));
+    assert_eq!(broken["health"]["group_seconds"], json!(null));
     assert_eq!((&broken["health"]["last_cause"], &broken["stream_stats"]), (&json!("stall"), &json!(null)));
     assert_eq!(rest.standard("GET", &format!("{LIST}2/"), Value::Null).await.body["health"], json!(null));
 

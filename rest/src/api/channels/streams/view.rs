@@ -67,6 +67,9 @@ pub(crate) struct StreamView {
     /// the first with a picture.
     #[field(example = "2")]
     program_number: Option<u16>,
+    /// Whether another stream of the channel plays when the picture of this one stands still.
+    #[field(example = "false")]
+    leave_still_picture: bool,
     /// Stable, unique identifier. Derived from ids, so it reveals no address.
     #[field(example = "0000000200000007")]
     stream_hash: String,
@@ -180,6 +183,7 @@ impl Render for Stream {
             content_type: Named(self.content()),
             stream_profile_id: self.stream_profile,
             program_number: self.program,
+            leave_still_picture: self.leaves_still_picture,
             stream_hash: format!("{:08x}{:08x}", self.account.0, self.id.0),
             local_file: None,
             is_stale: self.is_stale(),
