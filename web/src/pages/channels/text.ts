@@ -222,5 +222,11 @@ export const text = texts({
 			`${number(n)} of ${plural(of, '1 opening', `${number(of)} openings`)} failed`,
 		lastCause: (cause: string) => `last cause: ${cause}`,
 		firstPacket: (ms: number) => `first data after ${number(ms)} ms`,
+		keyFrames: (seconds: number) =>
+			seconds === 0 ? 'no key frames' : `a key frame every ${number(seconds)} s`,
+		stillPicture: (when: string) => `The picture stands still: noticed ${when}`,
+		leaveStillPicture: 'Leave when the picture stands still',
+		leaveStillPictureNote:
+			'Another stream of the channel plays then, if its picture moves. Not for radio with a cover.',
 	},
 });

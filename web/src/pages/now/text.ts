@@ -159,6 +159,7 @@ export const text = texts({
 			scrambled: 'scrambled',
 			picture_lost: 'picture lost',
 			sound_lost: 'sound lost',
+			picture_still: 'picture stands still',
 			no_tables: 'no programme in the stream',
 			table_checksum: 'tables with wrong checksums',
 			program_number: 'a programme with two numbers',
