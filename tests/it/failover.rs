@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use domain::settings::Settings;
+use serde_json::{Value, json};
 
+use crate::support::api::Api;
 use crate::support::client::{Ended, Player};
 use crate::support::eventually;
 use crate::support::gateway::{Setup, TestGateway};
-use crate::support::signal::{Mark, Picture};
+use crate::support::signal::{Clip, Mark, Picture};
 use crate::support::ts_check::presentation_times;
 use crate::support::upstream::{Behavior, ClosedPort, Cut, MockResponse, Provider};
 
@@ -579,4 +581,30 @@ async fn a_channel_whose_streams_all_lack_the_picture_plays_on_with_sound() {
     player.more_bytes(50_000).await;
     assert_eq!(gateway.failovers(), [("News".into(), "News backup".into(), "picture_lost".into())]);
     assert_eq!((provider.path(FIRST).n_requests(), provider.path(SECOND).n_requests()), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_frozen_encoder_is_shown_in_health_and_left_with_the_setting_of_its_stream() {
+    let (provider, gateway) = set_up_for_picture(Picture::new("second")).await;
+    provider.path(FIRST).plays(Clip::frozen().await);
+    provider.path(SECOND).plays(Clip::plain().await);
+    let admin = Api::first_admin(&gateway).await;
+    let listed = admin.get("/api/channels/streams/?name=News&ordering=id").await.body;
+    let stream = listed["results"].as_array().and_then(|it| it.iter().find(|it| it["name"] == "News"));
+    let stream = format!("/api/channels/streams/{}/", stream.unwrap_or_else(|| panic!("{listed}"))["id"]);
+    let player = gateway.watch("News").await;
+    let mut health = Value::Null;
+    for _ in 0..100 {
+        health = admin.get(&stream).await.body["health"].clone();
+        if health["still_picture_at"].is_string() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    assert!(health["still_picture_at"].is_string(), "{health}");
+    assert_eq!((gateway.failovers().len(), provider.path(SECOND).n_requests()), (0, 0));
+    assert_eq!(admin.patch(&stream, json!({ "leave_still_picture": true })).await.status, 200);
+    eventually("the failover", || gateway.failovers().len() == 1).await;
+    assert_eq!(gateway.failovers(), [("News".into(), "News backup".into(), "picture_still".into())]);
+    player.more_bytes(50_000).await;
 }

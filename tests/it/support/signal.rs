@@ -10,6 +10,8 @@ const PACKET: usize = 188;
 /// Duration of a frame: one video unit and one audio unit, 25 times per second.
 pub const FRAME: Duration = Duration::from_millis(40);
 const FRAME_90K: u64 = 3_600;
+/// Bytes at the start of a picture that the gateway does not compare with others.
+const HEAD_BYTES: usize = 64;
 const TURN_90K: u64 = 1 << 33;
 
 /// An endless programme: H.264-like video and AAC-like audio with a label, for tests that ask which source plays. It
@@ -235,8 +237,13 @@ fn frame(
         image.extend_from_slice(&[0, 0, 0, 1, if is_key { 0x65 } else { 0x41 }]);
         image.extend_from_slice(marker.as_bytes());
         let image_mark = begin_mark(&mut image, serial);
+        let content_from = image.len().max(HEAD_BYTES);
         let used = out.len() - before + 2 * PACKET;
         image.resize(image.len().max(frame_bytes.saturating_sub(used) * 184 / 188), 0xAA);
+        // The pictures differ, and no byte is zero, which could begin another unit.
+        for (at, byte) in image.iter_mut().skip(content_from).take(8).enumerate() {
+            *byte = 0x80 | (number >> (7 * at)) as u8;
+        }
         end_mark(&mut image, image_mark, serial, number);
         unit(video_pid, 0xE0, time, Some(pcr), is_key, &image, &mut counters.video, out);
         unit(picture.audio_pid, 0xC0, sound_time, None, false, &sound, &mut counters.audio, out);
@@ -421,6 +428,20 @@ pub const TEST_PICTURE: [&str; 8] = [
 ];
 
 impl Clip {
+    /// Returns half a minute of one picture, as an encoder sends it whose input is frozen.
+    pub async fn frozen() -> Arc<Clip> {
+        let picture = "testsrc2=size=320x180:rate=25:duration=0.04,loop=loop=-1:size=1,setpts=N/25/TB";
+        Clip::make(
+            "frozen",
+            &["-f", "lavfi", "-i", picture, "-f", "lavfi", "-i", "sine"],
+            &[
+                "-t", "30", "-pix_fmt", "yuv420p", "-c:v", "libx264", "-preset", "veryfast", "-g", "50",
+                "-c:a", "aac",
+            ],
+        )
+        .await
+    }
+
     /// Returns twenty seconds of H.264 and AAC, encoded quickly and not compactly.
     pub async fn plain() -> Arc<Clip> {
         Clip::make(
