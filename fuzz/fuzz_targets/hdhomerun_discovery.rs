@@ -1,9 +1,12 @@
 //! Packets of the HDHomeRun discovery: nothing panics, a packet is read only with a valid checksum, and every answer is
-//! shorter than a packet may be.
+//! shorter than a packet may be. The description of a device is read from the same bytes, and the addresses of descriptions
+//! are made from them.
 #![no_main]
 
 use domain::discovery::AnnouncedDevice;
+use domain::discovery::device::{DESCRIPTION_PORT, STATED_TUNERS_MAX, description_urls, stated_tuners};
 use domain::discovery::hdhomerun::{DiscoverRequest, PACKET_BYTES_MAX, device_number, reply, request};
+use domain::source_url::SourceUrl;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -23,7 +26,12 @@ fuzz_target!(|data: &[u8]| {
     let parsed = DiscoverRequest::parse(&packet);
     assert!(parsed.is_none() || packet.len() <= PACKET_BYTES_MAX);
 
+    assert!(stated_tuners(data).is_none_or(|it| (1..=STATED_TUNERS_MAX).contains(&it)));
+
     let text = String::from_utf8_lossy(data).into_owned();
+    for url in description_urls(&SourceUrl::new(text.as_str()), DESCRIPTION_PORT) {
+        assert!(url.is_http() && url.path() == "/discover.json", "{}", url.expose());
+    }
     let number = device_number(&text);
     assert_eq!(device_number(&format!("{number:08x}")), number);
     let device = AnnouncedDevice { device_id: text.clone(), tuner_count: u32::MAX, base_url: text };

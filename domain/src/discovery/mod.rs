@@ -1,7 +1,8 @@
 //! How media servers find the emulated tuners by themselves: the discovery of HDHomeRun devices ([`hdhomerun`]) and that
 //! of UPnP ([`ssdp`]). Requests come from anybody on the network: the parsers take any bytes, and [`AnswerLimit`] bounds
-//! the answers.
+//! the answers. [`device`] reads what the tuners of providers say about themselves.
 
+pub mod device;
 pub mod hdhomerun;
 pub mod ssdp;
 
