@@ -127,35 +127,37 @@ pub(crate) fn channel(number: u32) -> Target {
     Target::Channel(Uuid::from_u128(u128::from(number)))
 }
 
-fn plan(number: u32, streams: &[Stream]) -> Plan {
-    let candidates = streams
-        .iter()
-        .map(|it| Candidate {
-            proxy: None,
-            certificates: None,
-            stream: StreamId(it.id),
-            stream_name: it.name.to_owned(),
-            url: SourceUrl::new(format!("http://tv:80/{}", it.name)),
-            program: None,
-            leaves_still_picture: it.leaves_still_picture,
-            kind: SourceKind::HttpTs,
-            headers: RequestHeaders::default(),
-            reach: Reach::default(),
-            profile: it.profile,
-            live_form: None,
-            command: None,
-            pool: SlotPool {
-                account: AccountId(it.account),
-                account_name: format!("account {}", it.account),
-                profile: ProfileId(it.account),
-                max_streams: it.max_streams,
-                release_delay: it.release_delay,
-                changed_at: 0,
-                scope: LimitScope::Unknown,
-                shared: None,
-            },
-        })
-        .collect();
+/// Returns the candidate of a stream at this address.
+pub(crate) fn candidate(stream: &Stream, url: &str) -> Candidate {
+    Candidate {
+        proxy: None,
+        certificates: None,
+        stream: StreamId(stream.id),
+        stream_name: stream.name.to_owned(),
+        url: SourceUrl::new(url),
+        program: None,
+        leaves_still_picture: stream.leaves_still_picture,
+        kind: SourceKind::HttpTs,
+        headers: RequestHeaders::default(),
+        reach: Reach::default(),
+        profile: stream.profile,
+        live_form: None,
+        command: None,
+        pool: SlotPool {
+            account: AccountId(stream.account),
+            account_name: format!("account {}", stream.account),
+            profile: ProfileId(stream.account),
+            max_streams: stream.max_streams,
+            release_delay: stream.release_delay,
+            changed_at: 0,
+            scope: LimitScope::Unknown,
+            shared: None,
+        },
+    }
+}
+
+/// Returns the plan of the channel with this number.
+pub(crate) fn plan(number: u32, candidates: Vec<Candidate>) -> Plan {
     Plan {
         uuid: Uuid::from_u128(u128::from(number)),
         name: format!("Channel {number}"),
@@ -164,6 +166,12 @@ fn plan(number: u32, streams: &[Stream]) -> Plan {
         n_elsewhere: 0,
         unplayable: Vec::new(),
     }
+}
+
+/// Returns the plan of a channel whose streams are at one provider.
+fn plan_at_tv(number: u32, streams: &[Stream]) -> Plan {
+    let at_tv = |it: &Stream| candidate(it, &format!("http://tv:80/{}", it.name));
+    plan(number, streams.iter().map(at_tv).collect())
 }
 
 /// Fixed plans of a scenario.
@@ -201,10 +209,10 @@ impl Scenario {
         for (number, streams) in (1..).zip(channels) {
             for it in streams {
                 provider.set(&format!("/{}", it.name), Behaviour::play(it.name));
-                let preview = plan(1000 + it.id, std::slice::from_ref(it));
+                let preview = plan_at_tv(1000 + it.id, std::slice::from_ref(it));
                 plans.insert(Target::Stream(StreamId(it.id)), Arc::new(preview));
             }
-            plans.insert(channel(number), Arc::new(plan(number, streams)));
+            plans.insert(channel(number), Arc::new(plan_at_tv(number, streams)));
         }
         let plans = Arc::new(FixedPlans { plans: Mutex::new(plans), ..FixedPlans::default() });
         let scenario = Self::with_parts(settings, plans.clone(), dial, provider, leases).await;
@@ -214,7 +222,7 @@ impl Scenario {
     /// Changes the streams of a channel, like a commit.
     pub(crate) async fn replan(&self, number: u32, streams: &[Stream]) {
         let plans = self.plans.as_ref().expect("a scenario with plans of its own");
-        plans.plans.lock().insert(channel(number), Arc::new(plan(number, streams)));
+        plans.plans.lock().insert(channel(number), Arc::new(plan_at_tv(number, streams)));
         self.system.switchboard().reload().await.expect("the switchboard answers");
     }
 
