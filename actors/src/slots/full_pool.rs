@@ -18,8 +18,8 @@ pub struct FullPool {
     pub max_streams: u32,
     /// The maximum was not configured but discovered by a refusal of the provider.
     pub is_discovered: bool,
-    /// The provider says that all its connections are in use now. The maximum is the number
-    /// of the gateway's own.
+    /// The provider says that all its connections are in use now, or that it has no more. The maximum is the number of the
+    /// gateway's own.
     pub is_told: bool,
     /// How many of its connections are reserved for recordings that begin soon.
     pub n_reserved: u32,

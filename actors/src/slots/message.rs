@@ -8,6 +8,7 @@ use domain::playout::Attempt;
 use domain::recording::RecordingClaim;
 use ractor::DerivedActorRef;
 
+use super::device_question::DeviceAddress;
 use super::{FullPool, Lease, LeasePurpose};
 use crate::plans::Target;
 use crate::viewer::Viewer;
@@ -55,11 +56,14 @@ pub(crate) struct SlotCandidate {
     pub(crate) index: usize,
     pub(crate) stream: StreamId,
     pub(crate) pool: SlotPool,
+    /// Where its device can be asked for the number of its tuners.
+    pub(crate) device: Option<DeviceAddress>,
 }
 
 impl SlotCandidate {
     pub(crate) fn new(index: usize, candidate: &Candidate) -> Self {
-        Self { index, stream: candidate.stream, pool: candidate.pool.clone() }
+        let device = DeviceAddress::new(candidate);
+        Self { index, stream: candidate.stream, pool: candidate.pool.clone(), device }
     }
 }
 

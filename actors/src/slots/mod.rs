@@ -11,12 +11,14 @@
 //!
 //! An account without a configured limit may still have one. The table remembers what its connections showed
 //! ([`domain::limits::ObservedLimit`]): a limit discovered by a refusal is treated like a configured one, except that a
-//! request that has waited in vain may try to exceed it.
+//! request that has waited in vain may try to exceed it. So is the number of tuners that a device states.
 //!
 //! No actor waits for another one here: a request and its outcome are two messages, and a holder replies by returning
 //! its lease or with `Kept`.
 
 mod actor;
+mod device_question;
+mod devices;
 mod full_pool;
 mod holder;
 mod lease;
@@ -33,6 +35,7 @@ mod table;
 pub(crate) mod tests;
 
 pub(crate) use self::actor::{Actor, Arguments};
+pub(crate) use self::devices::ask_devices;
 pub use self::full_pool::FullPool;
 pub(crate) use self::holder::{CloseReason, Holder};
 pub(crate) use self::lease::Lease;

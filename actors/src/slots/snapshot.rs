@@ -23,6 +23,8 @@ pub struct SlotsSnapshot {
     pub(super) reserved: HashMap<ProfileId, u32>,
     /// The discovered limits, and the last change of the account before the discovery.
     pub(super) discovered: HashMap<ProfileId, (i64, u32)>,
+    /// The numbers of tuners that devices state, and the last change of the account before the statement.
+    pub(super) stated: HashMap<ProfileId, (i64, u32)>,
 }
 
 /// A slot whose connection is closed, and which the provider may still count.
@@ -64,5 +66,11 @@ impl SlotsSnapshot {
     /// Returns the limit of an account profile that was discovered since `changed_at`, the last change of its account.
     pub fn discovered_limit(&self, profile: ProfileId, changed_at: i64) -> Option<u32> {
         self.discovered.get(&profile).filter(|it| it.0 >= changed_at).map(|it| it.1)
+    }
+
+    /// Returns the number of tuners that the device of an account profile states, since `changed_at`, the last change of its
+    /// account. The smallest one, if the profile has several devices.
+    pub fn stated_limit(&self, profile: ProfileId, changed_at: i64) -> Option<u32> {
+        self.stated.get(&profile).filter(|it| it.0 >= changed_at).map(|it| it.1)
     }
 }

@@ -197,6 +197,8 @@ pub struct System {
     guide_collector: parking_lot::Mutex<Option<RespawnedTask>>,
     /// The task that measures and stores the health of streams, if it runs; ends with the system.
     health_keeper: parking_lot::Mutex<Option<(RespawnedTask, Models)>>,
+    /// The task that asks devices for the number of their tuners, if it runs; ends with the system.
+    device_questions: parking_lot::Mutex<Option<RespawnedTask>>,
     /// Passes decisions of the cluster to live channels, if it runs; ends with the system.
     shared_channels: parking_lot::Mutex<Option<AbortOnDropHandle<()>>>,
     /// Stores events for integrations, if it runs; ends with the system.
@@ -348,6 +350,7 @@ impl System {
             follower: parking_lot::Mutex::new(None),
             guide_collector: parking_lot::Mutex::new(None),
             health_keeper: parking_lot::Mutex::new(None),
+            device_questions: parking_lot::Mutex::new(None),
             shared_channels: parking_lot::Mutex::new(None),
             courier: parking_lot::Mutex::new(None),
             #[cfg(any(test, feature = "testing"))]
@@ -403,6 +406,11 @@ impl System {
     /// playlists. Only the first call has an effect.
     pub fn import_into(&self, models: Models, fetch: Fetch, uploads: PathBuf) {
         self.set_imports(Imports::new(models, fetch, uploads));
+    }
+
+    /// Starts to ask devices that say that all their tuners are in use how many they have.
+    pub fn ask_devices(&self, models: Models, fetch: Fetch) {
+        *self.device_questions.lock() = Some(slots::ask_devices(&self.state.slot_table, models, fetch));
     }
 
     /// Returns the handle for imports of films and series. Nothing is imported before [`System::import_vod`].
@@ -668,6 +676,7 @@ impl System {
         self.state.stop.cancel();
         self.follower.lock().take();
         self.guide_collector.lock().take();
+        self.device_questions.lock().take();
         // Before their channels end, so that no recording starts one again.
         self.state.recorder.ended().await;
         self.state.time_shift.ended().await;

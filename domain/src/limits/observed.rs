@@ -2,7 +2,8 @@
 //!
 //! Most accounts have no configured limit, and many providers enforce one that the account does not name. The gateway
 //! discovers it by a refusal while connections of its own play, and forgets it when more connections play at once. A device
-//! that says that all its connections are in use is believed for a minute, because other programs use them too.
+//! that says that all its connections are in use is believed for a minute, because other programs use them too. The
+//! number of tuners that it states is believed for a day, as an upper bound.
 
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,12 @@ const TOLD_MEMORY: Duration = Duration::from_secs(60);
 /// Time after which it is asked again for a viewer who waited in vain.
 const TOLD_INTERVAL: Duration = Duration::from_secs(5);
 
+/// Time for which the number of tuners that a device states is believed, and for which it is not asked again.
+const STATED_MEMORY: Duration = Duration::from_secs(24 * 3600);
+
+/// Time after which a device that did not state its tuners is asked again.
+const QUESTION_INTERVAL: Duration = Duration::from_secs(3600);
+
 /// Observations about the connections of an account profile.
 ///
 /// - A refusal while connections play discovers a limit, unless more have played at once before: then the refusal has
@@ -36,17 +43,33 @@ pub struct ObservedLimit {
     discovered: Option<u32>,
     /// When the provider last said that all its connections are in use, if the limit is known from that only.
     told_at: Option<Instant>,
+    /// The number of tuners that the device states, which is at most its limit.
+    stated: Option<u32>,
+    /// When the device may be asked for that number again, which is then forgotten.
+    asked_again_at: Option<Instant>,
     /// The last refusal of each stream, oldest first. At most [`REFUSED_STREAMS_MAX`].
     refusals: Vec<(StreamId, Instant)>,
 }
 
 impl ObservedLimit {
     /// The value before the first observation.
-    pub const NOTHING: Self = Self { peak: 0, discovered: None, told_at: None, refusals: Vec::new() };
+    pub const NOTHING: Self = Self {
+        peak: 0,
+        discovered: None,
+        told_at: None,
+        stated: None,
+        asked_again_at: None,
+        refusals: Vec::new(),
+    };
 
-    /// Returns the discovered limit.
-    pub fn discovered(&self) -> Option<u32> {
-        self.discovered
+    /// Returns the limit in force: the discovered one, or the number of tuners that the device states if that is smaller.
+    pub fn in_force(&self) -> Option<u32> {
+        self.discovered.into_iter().chain(self.stated).min()
+    }
+
+    /// Returns the number of tuners that the device states.
+    pub fn stated(&self) -> Option<u32> {
+        self.stated
     }
 
     /// Returns the discovered limit, unless the provider only says that all its connections are in use now.
@@ -54,9 +77,30 @@ impl ObservedLimit {
         self.discovered.filter(|_| self.told_at.is_none())
     }
 
-    /// Returns whether the limit is known only because the provider says that all its connections are in use now.
+    /// Returns whether the limit in force is known from the device alone: it says that all its connections are in use now, or
+    /// how many it has.
     pub fn is_told(&self) -> bool {
-        self.told_at.is_some()
+        let is_stated =
+            self.stated.is_some_and(|it| self.discovered.is_none_or(|discovered| it <= discovered));
+        self.told_at.is_some() || is_stated
+    }
+
+    /// Returns whether the device is to be asked now for the number of its tuners. Counts as a question that gets no answer,
+    /// until [`Self::tuners_stated`].
+    pub fn begin_question(&mut self, now: Instant) -> bool {
+        self.expire(now);
+        let is_due = self.asked_again_at.is_none_or(|it| it <= now);
+        if is_due {
+            self.asked_again_at = Some(now + QUESTION_INTERVAL);
+        }
+        is_due
+    }
+
+    /// The device states the number of its tuners. Returns whether that is possible: it has not carried more before.
+    pub fn tuners_stated(&mut self, n_tuners: u32, now: Instant) -> bool {
+        self.asked_again_at = Some(now + STATED_MEMORY);
+        self.stated = Some(n_tuners).filter(|it| *it >= self.peak);
+        self.stated.is_some()
     }
 
     /// The provider says that all its connections are in use, while `n_carried` of the gateway's own were playing or closing.
@@ -70,8 +114,11 @@ impl ObservedLimit {
         is_new.then_some(n_carried)
     }
 
-    /// Forgets what the provider said more than a minute ago.
+    /// Forgets what the provider said more than a minute ago, and the number of tuners that it stated a day ago.
     pub fn expire(&mut self, now: Instant) {
+        if self.asked_again_at.is_some_and(|it| it <= now) {
+            self.stated = None;
+        }
         if self.told_at.take_if(|it| now.saturating_duration_since(*it) >= TOLD_MEMORY).is_some() {
             self.discovered = None;
         }
@@ -82,15 +129,17 @@ impl ObservedLimit {
         self.peak >= 2
     }
 
-    /// `n_playing` connections play at once. Returns the limit that this disproves; it is forgotten.
+    /// `n_playing` connections play at once. Returns the limit that this disproves; it is forgotten. A device that stated a
+    /// smaller number of tuners is not asked again before the day is over.
     pub fn plays(&mut self, n_playing: u32) -> Option<u32> {
         self.peak = self.peak.max(n_playing);
+        let stated = self.stated.take_if(|it| *it < n_playing);
         let disproved = self.discovered.take_if(|it| *it < n_playing);
         if disproved.is_some() {
             self.refusals.clear();
             self.told_at = None;
         }
-        disproved
+        disproved.or(stated)
     }
 
     /// The provider refused to open this stream while `n_carried` other connections were playing or closing. Returns
@@ -136,7 +185,7 @@ fn is_remembered(at: Instant, now: Instant) -> bool {
 pub fn may_open_beside(max_streams: u32, observed: &ObservedLimit, n_used: u32, is_awaited: bool) -> bool {
     let has_room = match max_streams {
         0 if n_used == 0 => true,
-        0 => observed.has_carried_two() && observed.discovered.is_none_or(|it| n_used < it),
+        0 => observed.has_carried_two() && observed.in_force().is_none_or(|it| n_used < it),
         max => n_used < max,
     };
     has_room && !is_awaited
@@ -159,10 +208,10 @@ mod tests {
         let now = start();
         let mut observed = ObservedLimit::NOTHING;
         assert_eq!(observed.refused(NEWS, 0, now), None, "no other connection plays");
-        assert_eq!(observed.discovered(), None);
+        assert_eq!(observed.in_force(), None);
         assert_eq!(observed.refused(NEWS, 1, now), Some(1));
         assert_eq!(observed.refused(SPORT, 1, now), None, "it is known");
-        assert_eq!(observed.discovered(), Some(1));
+        assert_eq!(observed.in_force(), Some(1));
     }
 
     #[test]
@@ -172,7 +221,7 @@ mod tests {
         observed.plays(2);
         assert_eq!(observed.refused(NEWS, 1, now), None);
         assert_eq!(observed.refused(NEWS, 2, now), Some(2));
-        assert_eq!(observed.discovered(), Some(2));
+        assert_eq!(observed.in_force(), Some(2));
     }
 
     #[test]
@@ -181,7 +230,7 @@ mod tests {
         let after = |seconds: f64| now + Duration::from_secs_f64(seconds);
         let mut observed = ObservedLimit::NOTHING;
         assert_eq!(observed.told(0, now), None, "no other connection plays");
-        assert_eq!((observed.discovered(), observed.is_told()), (None, false));
+        assert_eq!((observed.in_force(), observed.is_told()), (None, false));
         observed.plays(3);
         assert_eq!(observed.told(2, now), Some(2), "others share the device, so more played before");
         assert!(observed.is_told());
@@ -189,14 +238,14 @@ mod tests {
             assert_eq!(observed.may_exceed(NEWS, after(seconds)), may_exceed, "{seconds}");
         }
         observed.expire(after(59.9));
-        assert_eq!(observed.discovered(), Some(2));
+        assert_eq!(observed.in_force(), Some(2));
         observed.expire(after(60.1));
-        assert_eq!((observed.discovered(), observed.is_told()), (None, false));
+        assert_eq!((observed.in_force(), observed.is_told()), (None, false));
         // Another refusal begins the minute anew, and its number counts.
         observed.told(2, after(100.0));
         assert_eq!(observed.told(1, after(140.0)), None);
         observed.expire(after(199.0));
-        assert_eq!(observed.discovered(), Some(1));
+        assert_eq!(observed.in_force(), Some(1));
         assert_eq!(observed.plays(2), Some(1));
         assert!(!observed.is_told());
         // A limit that was discovered otherwise stays.
@@ -204,7 +253,53 @@ mod tests {
         observed.refused(NEWS, 3, after(300.0));
         assert_eq!(observed.told(1, after(301.0)), None);
         observed.expire(after(400.0));
-        assert_eq!((observed.discovered(), observed.is_told()), (Some(3), false));
+        assert_eq!((observed.in_force(), observed.is_told()), (Some(3), false));
+    }
+
+    #[test]
+    fn a_device_is_asked_for_its_tuners_once_a_day_and_after_an_hour_without_an_answer() {
+        let now = start();
+        let after = |hours: u64, seconds: u64| now + Duration::from_secs(3600 * hours + seconds);
+        let mut observed = ObservedLimit::NOTHING;
+        for (at, is_due) in [(0, true), (1, false), (3599, false), (3600, true), (3601, false)] {
+            assert_eq!(observed.begin_question(after(0, at)), is_due, "{at}");
+            assert_eq!((observed.in_force(), observed.stated()), (None, None), "a question changes nothing");
+        }
+        assert!(observed.tuners_stated(2, after(2, 0)));
+        assert!(!observed.begin_question(after(25, 3599)));
+        observed.expire(after(25, 3599));
+        assert_eq!((observed.in_force(), observed.stated(), observed.lasting()), (Some(2), Some(2), None));
+        observed.expire(after(26, 0));
+        assert_eq!((observed.in_force(), observed.stated()), (None, None));
+        assert!(observed.begin_question(after(26, 0)));
+    }
+
+    #[test]
+    fn stated_tuners_are_an_upper_bound_and_a_device_that_carries_more_disproves_them() {
+        let now = start();
+        let mut observed = ObservedLimit::NOTHING;
+        assert!(observed.tuners_stated(3, now));
+        assert!(observed.is_told());
+        assert!(
+            !may_open_beside(0, &observed, 1, false),
+            "a statement does not show that a second connection plays"
+        );
+        // A smaller number in use elsewhere comes first, and ends first.
+        assert_eq!(observed.told(2, now), Some(2));
+        assert_eq!(observed.in_force(), Some(2));
+        observed.expire(now + TOLD_MEMORY);
+        assert_eq!(observed.in_force(), Some(3));
+        assert_eq!(observed.refused(NEWS, 1, now), Some(1));
+        assert_eq!((observed.in_force(), observed.is_told()), (Some(1), false));
+        assert_eq!(observed.plays(3), Some(1));
+        assert_eq!((observed.in_force(), observed.is_told()), (Some(3), true));
+        assert_eq!(observed.plays(4), Some(3));
+        assert_eq!((observed.in_force(), observed.is_told()), (None, false));
+        assert!(!observed.begin_question(now + Duration::from_secs(23 * 3600)), "it would say the same");
+        // What is disproved already is not believed again.
+        assert!(!observed.tuners_stated(3, now));
+        assert_eq!(observed.in_force(), None);
+        assert!(observed.tuners_stated(4, now));
     }
 
     #[test]
@@ -213,9 +308,9 @@ mod tests {
         let mut observed = ObservedLimit::NOTHING;
         observed.refused(NEWS, 1, now);
         assert_eq!(observed.plays(1), None);
-        assert_eq!(observed.discovered(), Some(1));
+        assert_eq!(observed.in_force(), Some(1));
         assert_eq!(observed.plays(2), Some(1));
-        assert_eq!((observed.discovered(), observed.may_exceed(NEWS, now)), (None, true));
+        assert_eq!((observed.in_force(), observed.may_exceed(NEWS, now)), (None, true));
         // The same refusal shows nothing any more.
         assert_eq!(observed.refused(NEWS, 1, now), None);
     }

@@ -91,6 +91,7 @@ impl Holder {
             index,
             stream: StreamId(1),
             pool: pool.clone(),
+            device: None,
         };
         self.leases.request(Request {
             holder: self.id,

@@ -14,11 +14,12 @@ use domain::plan::{SharedPool, SlotPool};
 use domain::playout::Attempt;
 use domain::settings::{LEASE_WAIT, TOLD_WAIT};
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
 use self::hand_over::{Allowance, AllowedPlace};
+use super::device_question::{DeviceAddress, DeviceQuestion, QUESTIONS_MAX};
 use super::other_slot::OtherSlot;
 use super::reserved::reserved_slots;
 use super::snapshot::{CoolingSlot, SlotElsewhere, SlotsSnapshot, WaitingRequest};
@@ -93,6 +94,10 @@ struct Inner {
     released: HashMap<(ProfileId, LimitScope), Released>,
     /// Logins and hosts of which more is known than that one connection plays. At most [`OBSERVED_MAX`].
     observed: BTreeMap<ObservedKey, Observed>,
+    /// The last address that was opened at each host whose device can be asked. At most [`OBSERVED_MAX`].
+    devices: BTreeMap<LimitScope, DeviceAddress>,
+    /// Where questions to devices go, if anybody asks them.
+    questions: Option<mpsc::Sender<DeviceQuestion>>,
     /// The slots that the process before this one still uses. Bounded by what it may use.
     predecessor: Vec<OtherSlot>,
     /// Set once the slots are handed over to another process.
@@ -295,7 +300,13 @@ impl SlotTable {
         now: Instant,
         table: Arc<dyn LeaseTable>,
     ) -> (usize, Lease) {
-        let SlotCandidate { index, pool, stream } = &request.order[place];
+        let SlotCandidate { index, pool, stream, device } = &request.order[place];
+        if let Some(device) = device {
+            inner.devices.insert(pool.scope, device.clone());
+            if inner.devices.len() > OBSERVED_MAX {
+                inner.devices.pop_first();
+            }
+        }
         inner.last_id += 1;
         let id = inner.last_id;
         let released = inner.released(pool);
@@ -329,6 +340,22 @@ impl SlotTable {
             true => TOLD_WAIT,
             false => LEASE_WAIT,
         }
+    }
+
+    /// Returns the questions to devices from now on, instead of any former receiver of them.
+    pub(super) fn device_questions(&self) -> mpsc::Receiver<DeviceQuestion> {
+        let (questions, receiver) = mpsc::channel(QUESTIONS_MAX);
+        self.inner.lock().questions = Some(questions);
+        receiver
+    }
+
+    /// Records the number of tuners that the device of a pool states.
+    pub(super) fn tuners_stated(&self, pool: &SlotPool, n_tuners: u32) {
+        let now = Instant::now().into_std();
+        let is_possible = self.inner.lock().observe(pool, |it| it.tuners_stated(n_tuners, now));
+        let (account, believed) =
+            (&pool.account_name, if is_possible { "" } else { ", but more have played at once" });
+        info!(account, profile.id = %pool.profile, "the device says that it has {n_tuners} tuners{believed}");
     }
 
     /// Returns the account that prevents a grant.
@@ -442,7 +469,7 @@ impl LeaseTable for SlotTable {
         if let Some(limit) = disproved {
             info!(
                 account = pool.account_name, profile.id = %pool.profile,
-                "the provider carries {n_playing} streams at once, so the discovered limit of {limit} is forgotten"
+                "the provider carries {n_playing} streams at once, so the limit of {limit} that was believed is forgotten"
             );
         }
     }
@@ -506,6 +533,7 @@ impl LeaseTable for SlotTable {
         if pool.max_streams != 0 {
             return n_others;
         }
+        inner.ask_device(pool, now);
         // The device may still count a connection that was closed a moment ago.
         let returned = inner.released(pool).last_delivered;
         let counts_late = returned.is_some_and(|it| now.duration_since(it) < JUST_RELEASED);
@@ -575,7 +603,8 @@ impl LeaseTable for SlotTable {
             cooling: inner.cooling.iter().map(cooling).collect(),
             elsewhere: inner.elsewhere.clone(),
             waiting: inner.waiting.iter().map(waiting).collect(),
-            discovered: inner.discovered(),
+            discovered: inner.observed_limits(ObservedLimit::lasting),
+            stated: inner.observed_limits(ObservedLimit::stated),
         }
     }
 
@@ -645,10 +674,10 @@ impl Inner {
         self.leases.values().map(Entry::held).chain(closed).chain(predecessor).collect()
     }
 
-    /// Returns the limit of an account profile, 0 if there is none, and whether it is a discovered one.
+    /// Returns the limit of an account profile, 0 if there is none, and whether it is a discovered or stated one.
     fn limit(&self, pool: &SlotPool) -> (u32, bool) {
-        match self.observed(pool).discovered() {
-            Some(discovered) if pool.max_streams == 0 => (discovered, true),
+        match self.observed(pool).in_force() {
+            Some(observed) if pool.max_streams == 0 => (observed, true),
             _ => (pool.max_streams, false),
         }
     }
@@ -753,12 +782,27 @@ impl Inner {
         }
     }
 
-    /// Returns the limits of account profiles that were discovered, each with the last change of the account before it. That of
+    /// Asks the device of a pool for the number of its tuners, if that is due.
+    fn ask_device(&mut self, pool: &SlotPool, now: Instant) {
+        let (Some(questions), Some(address)) = (&self.questions, self.devices.get(&pool.scope)) else {
+            return;
+        };
+        let (questions, address) = (questions.clone(), address.clone());
+        if self.observe(pool, |it| it.begin_question(now.into_std())) {
+            // With a full queue, the device is asked again as one that did not answer.
+            let _ = questions.try_send(DeviceQuestion { pool: pool.clone(), address });
+        }
+    }
+
+    /// Returns what was observed of the limits of account profiles, each with the last change of the account before it. That of
     /// a login comes before the smallest one of hosts without a login.
-    fn discovered(&self) -> HashMap<ProfileId, (i64, u32)> {
+    fn observed_limits(
+        &self,
+        limit: impl Fn(&ObservedLimit) -> Option<u32>,
+    ) -> HashMap<ProfileId, (i64, u32)> {
         let mut found: BTreeMap<ProfileId, (bool, u32, i64)> = BTreeMap::new();
         for ((scope, _), observed) in &self.observed {
-            let Some(limit) = observed.limit.lasting() else { continue };
+            let Some(limit) = limit(&observed.limit) else { continue };
             let is_host = matches!(scope, LimitScope::Host(_));
             for profile in &observed.profiles {
                 let new = (is_host, limit, observed.changed_at);

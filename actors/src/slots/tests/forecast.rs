@@ -120,6 +120,7 @@ impl Studio {
             index,
             stream: StreamId(channel),
             pool: pool.clone(),
+            device: None,
         });
         let request = Request {
             holder,

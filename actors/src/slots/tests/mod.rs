@@ -1,6 +1,7 @@
 //! Tests of slots with paused time: no socket is involved, a holder has only a lease.
 
 mod actor;
+mod devices;
 mod forecast;
 mod model;
 mod table;
@@ -92,20 +93,23 @@ struct Holder {
 
 impl Holder {
     fn ask(&self, attempt: u64, order: &[SlotPool], asking: Asking) {
+        let stream = StreamId(self.id as u32);
+        let candidate = |(index, pool): (usize, &SlotPool)| SlotCandidate {
+            index,
+            stream,
+            pool: pool.clone(),
+            device: None,
+        };
+        self.ask_for(attempt, order.iter().enumerate().map(candidate).collect(), asking);
+    }
+
+    fn ask_for(&self, attempt: u64, order: Vec<SlotCandidate>, asking: Asking) {
         self.slots.request(Request {
             holder: self.id,
             target: target(self.id),
             port: self.port.clone(),
             attempt: Attempt(attempt),
-            order: order
-                .iter()
-                .enumerate()
-                .map(|(index, pool)| SlotCandidate {
-                    index,
-                    stream: StreamId(self.id as u32),
-                    pool: pool.clone(),
-                })
-                .collect(),
+            order,
             asking,
             claim: None,
             purpose: LeasePurpose::Live,
