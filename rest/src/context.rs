@@ -299,6 +299,11 @@ impl RestContext {
     pub(crate) fn discovered_limit(&self, account: &Account, profile: ProfileId) -> Option<u32> {
         self.nodes.system.upgrade()?.discovered_limit(profile, account.updated_at)
     }
+
+    /// Returns the number of tuners that the device of an account profile states, since the last change of its account.
+    pub(crate) fn stated_limit(&self, account: &Account, profile: ProfileId) -> Option<u32> {
+        self.slots().stated_limit(profile, account.updated_at)
+    }
 }
 
 impl fmt::Debug for RestContext {

@@ -61,6 +61,8 @@ pub(crate) struct ProfileSlotsView {
     max_streams: u32,
     /// Limit that the gateway discovered, if none is configured.
     discovered_max_streams: Option<u32>,
+    /// Number of tuners that the device of the account states, if no limit is configured.
+    stated_max_streams: Option<u32>,
     /// Number of connections in use on all nodes, without cooling slots.
     #[field(example = "1")]
     current_viewers: usize,
@@ -283,6 +285,10 @@ impl Seen {
             server_group: account.server_group,
             max_streams: profile.max_streams,
             discovered_max_streams: limit.filter(|_| profile.max_streams == 0),
+            stated_max_streams: self
+                .slots
+                .stated_limit(profile.id, account.updated_at)
+                .filter(|_| profile.max_streams == 0),
             current_viewers: n_open(&slots),
             free: slots::free(limit, slots.len()),
             reserved: limit.map_or(0, |_| self.slots.reserved(profile.id)),
@@ -309,6 +315,7 @@ impl Seen {
                 server_group: None,
                 max_streams: 0,
                 discovered_max_streams: None,
+                stated_max_streams: None,
                 current_viewers: n_open(&slots),
                 free: None,
                 reserved: 0,

@@ -333,6 +333,11 @@ pub(crate) struct M3UAccountProfileView {
     /// until more streams play at once or the account is changed. `null` if there is none or `max_streams` is set.
     #[field(example = "1")]
     discovered_max_streams: Option<u32>,
+    /// Number of tuners that the device of the account states; no more streams are opened there at once until more play at
+    /// once, the account is changed, or a day is over. Devices are asked when they say that all their tuners are in use.
+    /// `null` if it is unknown or `max_streams` is set.
+    #[field(example = "2")]
+    stated_max_streams: Option<u32>,
     /// Inactive profiles are not used.
     #[field(edit)]
     is_active: bool,
@@ -525,6 +530,10 @@ impl Render for (&Account, &AccountProfile) {
             login_state: info.filter(|_| is_panel).map(|it| Named(it.state)),
             login_error: info.map(|it| it.error.clone()).filter(|it| !it.is_empty()),
             discovered_max_streams: lookup.context.discovered_limit(account, profile.id),
+            stated_max_streams: lookup
+                .context
+                .stated_limit(account, profile.id)
+                .filter(|_| profile.max_streams == 0),
             search_pattern: lookup.if_admin(|| Exact(profile.search_pattern.clone())),
             replace_pattern: lookup.if_admin(|| Exact(profile.replace_pattern.clone())),
             custom_properties: Some(
