@@ -23,6 +23,8 @@ mod deaths;
 mod drain;
 #[cfg(any(test, feature = "testing"))]
 mod hooks;
+#[cfg(test)]
+mod lease_soak;
 mod root;
 #[cfg(test)]
 mod soak;
