@@ -6,7 +6,7 @@ use crate::splice::gather::{Gathering, HeldPacket, PictureStart, StartPoint};
 use crate::splice::hold::{HeldPicture, PictureEvent, PictureHold};
 use crate::splice::leading::LeadingPictures;
 use crate::splice::output::{Output, PIDS};
-use crate::splice::pace::{OutputClock, SECOND, Ticks};
+use crate::splice::pace::{JUMP, OutputClock, SECOND, Ticks};
 use crate::splice::pids::{PidKind, WantedPid};
 use crate::splice::programme::{EarlyPackets, ProgrammeClock, Relation};
 use crate::splice::settings::SpliceSettings;
@@ -178,6 +178,11 @@ impl Forwarder {
         output.stamp_clock.restart();
         forwarder.apply_tables(output);
         forwarder.has_tables = true;
+        if start.picture == PictureStart::Continued {
+            forwarder.continue_streams(&held[start.index..], output);
+        } else {
+            output.sent_units.clear();
+        }
         if start.is_direct {
             let access = forwarder.access.map(RandomAccess::pid);
             let reference = forwarder.streams.iter_mut().find(|stream| Some(stream.pid) == access);
@@ -204,12 +209,31 @@ impl Forwarder {
     /// Begins or holds the picture of a source that replaces another at `at`.
     fn start_picture(&mut self, picture: PictureStart, at: Duration) {
         match picture {
-            PictureStart::AtPoint => {}
+            PictureStart::AtPoint | PictureStart::Continued => {}
             PictureStart::Anywhere => self.picture_event = Some(PictureEvent::NoKeyFrame),
             PictureStart::Held { until } => {
                 self.hold = self.access.and_then(|access| PictureHold::new(access, at, until));
                 self.picture_event = self.hold.as_ref().map(PictureHold::begun);
             }
+        }
+    }
+
+    /// Lets every stream begin with the first of these packets that was not sent.
+    fn continue_streams(&mut self, held: &[HeldPacket], output: &Output) {
+        self.leading = LeadingPictures::none();
+        let is_reference = |packet: &Packet<'_>| self.is_reference(packet.pid());
+        let pictures = held.iter().map(|held| Packet::new(&held.packet)).filter(is_reference);
+        if let Some(decode) = pictures.filter_map(|it| stamps(it).decode()).next() {
+            // Other streams may come before the first picture.
+            self.programme.advance_reference(decode, self.queue.time());
+        }
+        let newest = output.sent_units.last_sent_as();
+        for stream in &mut self.streams {
+            let last = stream.target.and_then(|target| output.last_decode(target));
+            // Times that are unrelated to the programme are moved to it from now on.
+            let last = last.filter(|last| newest.is_some_and(|newest| (newest - last).abs() <= JUMP));
+            stream.floor = last.map(|last| last + 1);
+            stream.n_stamps_awaited = STAMPS_AWAITED_MAX;
         }
     }
 
@@ -658,7 +682,9 @@ impl Forwarder {
         let (Some(decode), Some(presentation)) = (stamps.decode(), stamps.pts) else { return };
         let decode = if self.is_reference(packet.pid()) {
             self.programme.advance_reference(decode, self.queue.time());
-            self.timeline.advance(decode)
+            let decode = self.timeline.advance(decode);
+            output.record_unit(packet, decode.wrapping_add(shift));
+            decode
         } else {
             self.timeline.place(decode)
         };

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use crate::groups::GroupLength;
+use crate::splice::history::AccessUnit;
 use crate::splice::output::Output;
+use crate::splice::overlap::Overlap;
 use crate::splice::pace::{JUMP, SECOND, SourcePace, Ticks, ticks};
 use crate::splice::settings::SpliceSettings;
 use crate::splice::timeline::Timeline;
@@ -16,6 +18,16 @@ use crate::ts::table_reader::{TableHints, TableReader};
 /// If the time stamps of a source have not passed the last output for this long after the wait for a
 /// random-access point, they are shifted forward, because output time must not go back.
 const OVERDUE_AFTER: Duration = Duration::from_secs(2);
+
+/// Packets of a repetition are kept for this much of the programme before its newest picture: other streams may continue
+/// earlier by up to [`CONTINUED_BEFORE`], after a clock reference.
+const REPETITION_KEPT: Ticks = 2 * SECOND;
+
+/// Other streams continue at most this much before the picture: an incomplete PES packet may have begun before it.
+const CONTINUED_BEFORE: Ticks = SECOND;
+
+/// Number of held packets from which on those are dropped that are not needed.
+const TRIMMED_FROM: usize = 8_192;
 
 /// Number of packets kept before a possible start point, for the clock reference before it.
 const HELD_BEFORE_START: usize = 2_000;
@@ -78,6 +90,8 @@ pub(crate) enum PictureStart {
     Anywhere,
     /// Later than the other streams: at its next random-access point, or at any picture from this time on.
     Held { until: Duration },
+    /// After the last one that was sent, like all streams.
+    Continued,
 }
 
 impl PictureStart {
@@ -114,6 +128,11 @@ pub(crate) struct Gathering {
     n_examined: usize,
     /// The same for a start without the picture.
     n_examined_others: usize,
+    /// What the source repeats, and the index of the first packet that was not compared.
+    overlap: Overlap,
+    n_compared: usize,
+    /// Number of held packets at which those are dropped that are not needed.
+    trimmed_at: usize,
     /// Whether the streams without the picture were examined again, because the source is overdue.
     is_overdue: bool,
     pub(crate) n_table_changes: u32,
@@ -149,6 +168,9 @@ impl Gathering {
             keeps_clock: true,
             n_examined: 0,
             n_examined_others: 0,
+            overlap: Overlap::default(),
+            n_compared: 0,
+            trimmed_at: TRIMMED_FROM,
             is_overdue: false,
             n_table_changes: 0,
             is_direct: false,
@@ -210,6 +232,16 @@ impl Gathering {
         if self.is_direct && !is_first {
             return self.find_direct_start(now, waiting, output, settings);
         }
+        if !is_first {
+            let start = self.find_continuation(output);
+            if start.is_some() {
+                return start;
+            }
+            if self.overlap.is_awaited(waiting, now, &output.sent_units) {
+                self.drop_repetition();
+                return None;
+            }
+        }
         if !self.is_burst_over {
             self.is_burst_over = is_first || waiting >= settings.burst_max || self.has_settled(now);
         }
@@ -227,6 +259,76 @@ impl Gathering {
             return start;
         }
         self.find_near_miss(output).or_else(|| self.find_start_without_picture(output, is_overdue, settings))
+    }
+
+    /// Compares the units that have arrived with those that were sent, and returns the start point after the last one if the
+    /// source has the same time line.
+    pub(crate) fn find_continuation(&mut self, output: &mut Output) -> Option<StartPoint> {
+        let reference = self.access?.pid();
+        while self.n_compared < self.held.len() {
+            let index = self.n_compared;
+            self.n_compared += 1;
+            let held = &self.held[index];
+            let packet = Packet::new(&held.packet);
+            let (Some(stamp), true) = (held.stamp, packet.pid() == reference) else { continue };
+            let Some(unit) = AccessUnit::from_packet(packet) else { continue };
+            if let Some(shift) = self.overlap.unit(unit, stamp, held.at, &output.sent_units) {
+                let start = self.continuation_at(index, shift, output);
+                if start.is_none() {
+                    self.overlap = Overlap::Absent;
+                }
+                return start;
+            }
+        }
+        None
+    }
+
+    /// Returns the start point at the first packet that was not sent, if the picture continues with this one.
+    fn continuation_at(&self, index: usize, shift: Ticks, output: &mut Output) -> Option<StartPoint> {
+        let picture = self.held[index].stamp?;
+        let reference = self.access?.pid();
+        // If the last picture was sent long before the end of the output, it was missing in the source.
+        if output.clock.is_some_and(|clock| self.has_sane_clocks(output) && clock > picture + shift + SECOND)
+        {
+            return None;
+        }
+        let is_before = |held: &HeldPacket| {
+            let is_reference = Packet::new(&held.packet).pid() == reference;
+            is_reference && held.stamp.is_some_and(|stamp| stamp < picture - CONTINUED_BEFORE)
+        };
+        let from = self.held[..index].iter().rposition(is_before).map_or(0, |before| before + 1);
+        let assigned = output.assign(self.reader.tables()?, |_, _| None);
+        let is_new = |held: &HeldPacket| {
+            let pid = Packet::new(&held.packet).pid();
+            let Some(stamp) = held.stamp.filter(|stamp| (stamp - picture).abs() <= JUMP) else {
+                return false;
+            };
+            let position = assigned.wanted.iter().position(|entry| entry.pid == pid);
+            let last = position.and_then(|at| assigned.pids[at]).and_then(|pid| output.last_decode(pid));
+            last.is_none_or(|last| stamp + shift > last)
+        };
+        let index = self.held[from..index].iter().position(is_new).map_or(index, |at| from + at);
+        Some(StartPoint {
+            index,
+            shift,
+            keeps_clock: self.has_sane_clocks(output),
+            is_direct: false,
+            picture: PictureStart::Continued,
+        })
+    }
+
+    /// Drops packets of a repetition that are not needed for its continuation.
+    fn drop_repetition(&mut self) {
+        let Some(newest) = self.overlap.newest().filter(|_| self.held.len() >= self.trimmed_at) else {
+            return;
+        };
+        let is_kept = |held: &HeldPacket| {
+            held.stamp.is_some_and(|stamp| (0..=REPETITION_KEPT).contains(&(newest - stamp)))
+        };
+        if let Some(n_packets) = self.held.iter().position(is_kept) {
+            self.drop_oldest(n_packets);
+        }
+        self.trimmed_at = TRIMMED_FROM.max(2 * self.held.len());
     }
 
     /// Returns whether the source may start without its picture.
@@ -445,8 +547,12 @@ impl Gathering {
         self.reader.tables()?;
         let first_payload = self.first_payload?;
         let wait = (!self.has_waited).then_some(first_payload + self.start_wait(settings, is_first));
-        let burst = self.burst_deadline(settings).filter(|_| !is_first);
-        wait.into_iter().chain(burst).min()
+        // Before the end of a repetition nothing else is a start point.
+        let later = match self.overlap.judged_at() {
+            Some(judged_at) => Some(first_payload + judged_at),
+            None => self.burst_deadline(settings).filter(|_| !is_first),
+        };
+        wait.into_iter().chain(later).min()
     }
 
     /// Returns the measurement that decides whether the burst is over: of the programme clock, or of the time
@@ -479,6 +585,7 @@ impl Gathering {
         self.held.drain(..n_packets);
         self.n_examined = self.n_examined.saturating_sub(n_packets);
         self.n_examined_others = self.n_examined_others.saturating_sub(n_packets);
+        self.n_compared = self.n_compared.saturating_sub(n_packets);
         self.near_miss = self.near_miss.and_then(|it| it.checked_sub(n_packets));
     }
 
@@ -497,6 +604,7 @@ impl Gathering {
         (self.has_access, self.near_miss) = (false, None);
         self.shift = None;
         (self.n_examined, self.n_examined_others) = (0, 0);
+        (self.overlap, self.n_compared) = (Overlap::default(), 0);
         for index in 0..self.held.len() {
             let held = &mut self.held[index];
             (held.mark, held.stamp, held.clock) = (Mark::None, None, None);
@@ -550,12 +658,7 @@ impl Gathering {
     fn shift_onto(&mut self, output: &mut Output, now: Duration) -> Option<Ticks> {
         let (from_clock, from_stamps) = (self.clock.lead(), self.stamps.lead());
         let (to_clock, to_stamps) = (output.pcr_clock.lead(), output.stamp_clock.lead());
-        // A clock that does not match the time stamps is ignored, on either side.
-        let agrees = |clock: Option<Ticks>, stamps: Option<Ticks>| match (clock, stamps) {
-            (Some(clock), Some(stamps)) => clock.abs_diff(stamps) <= JUMP.unsigned_abs(),
-            _ => true,
-        };
-        let are_sane = agrees(from_clock, from_stamps) && agrees(to_clock, to_stamps);
+        let are_sane = self.has_sane_clocks(output);
         let (from, to) = match (from_clock, to_clock, from_stamps, to_stamps) {
             (Some(from), Some(_), _, _) if are_sane => (from, output.pcr_clock.next_lead()?),
             (_, _, Some(from), Some(_)) => (from, output.stamp_clock.next_lead()?),
@@ -564,6 +667,16 @@ impl Gathering {
         self.keeps_clock = are_sane;
         output.remove_stray_stamps(to, now);
         Some(to - from)
+    }
+
+    /// Returns whether the PCR matches the time stamps, on both sides. Otherwise it is ignored.
+    fn has_sane_clocks(&self, output: &Output) -> bool {
+        let agrees = |clock: Option<Ticks>, stamps: Option<Ticks>| match (clock, stamps) {
+            (Some(clock), Some(stamps)) => clock.abs_diff(stamps) <= JUMP.unsigned_abs(),
+            _ => true,
+        };
+        agrees(self.clock.lead(), self.stamps.lead())
+            && agrees(output.pcr_clock.lead(), output.stamp_clock.lead())
     }
 
     /// Returns the first packet at which the output can continue.

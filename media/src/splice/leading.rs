@@ -29,6 +29,11 @@ enum Phase {
 }
 
 impl LeadingPictures {
+    /// Creates this for a source that continues after the last picture that was sent.
+    pub(crate) fn none() -> Self {
+        LeadingPictures { phase: Phase::Over, ..Self::default() }
+    }
+
     /// Takes the presentation time of the picture that starts now, and returns whether it is a leading picture.
     pub(crate) fn picture(&mut self, pts: Option<u64>) -> bool {
         let (Some(pts), false) = (pts, self.phase == Phase::Over) else { return self.is_leading };

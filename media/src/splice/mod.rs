@@ -25,9 +25,11 @@
 //! [`Splice::take_over`].
 mod forward;
 mod gather;
+mod history;
 mod hold;
 mod leading;
 mod output;
+mod overlap;
 mod pace;
 mod pids;
 mod programme;

@@ -1,6 +1,7 @@
 //! The state of the output that the next packet must agree with.
 use std::time::Duration;
 
+use crate::splice::history::{AccessUnit, SentUnits};
 use crate::splice::pace::{JUMP, OutputClock, Ticks, ticks};
 use crate::splice::pids::{Language, OutputPid, PidAllocation, PidKind, WantedPid};
 use crate::ts::cue::CueMessage;
@@ -28,6 +29,8 @@ pub(crate) struct Output {
     pub(crate) pcr_clock: OutputClock,
     /// Output clock by the time stamps of the reference stream.
     pub(crate) stamp_clock: OutputClock,
+    /// The last units of the reference stream.
+    pub(crate) sent_units: SentUnits,
 }
 
 impl Output {
@@ -40,6 +43,7 @@ impl Output {
             reference: None,
             pcr_clock: OutputClock::default(),
             stamp_clock: OutputClock::default(),
+            sent_units: SentUnits::default(),
         }
     }
 
@@ -127,6 +131,18 @@ impl Output {
         if self.reference == Some(pid) {
             self.stamp_clock.observe(decode, at);
         }
+    }
+
+    /// Records a PES packet of the reference stream, as the source sent it, that is decoded at this time.
+    pub(crate) fn record_unit(&mut self, packet: Packet<'_>, decode: Ticks) {
+        if let Some(unit) = AccessUnit::from_packet(packet) {
+            self.sent_units.push(unit, decode);
+        }
+    }
+
+    /// Returns the last decoding time on `pid`.
+    pub(crate) fn last_decode(&self, pid: u16) -> Option<Ticks> {
+        self.pid_allocation.get(pid)?.decode
     }
 
     pub(crate) fn record_clock(&mut self, clock: Ticks, at: Duration) {

@@ -122,7 +122,7 @@ pub(crate) struct OutputPid {
     /// Greatest time stamp sent, in output time.
     pub(crate) newest: Option<Ticks>,
     /// Last decoding time sent.
-    decode: Option<Ticks>,
+    pub(crate) decode: Option<Ticks>,
     /// Duration of a PES packet, measured by the distance of decoding times: an audio PES packet contains
     /// many frames, and only the first has a time stamp.
     span: Ticks,

@@ -5,6 +5,7 @@ mod checker;
 mod frames;
 mod jumps;
 mod random;
+mod repetition;
 mod start;
 mod tables;
 mod times;
