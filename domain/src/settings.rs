@@ -61,6 +61,9 @@ pub struct Settings {
     /// Time for which a new source is searched for a random-access point before it plays from any picture.
     #[serde(with = "seconds")]
     pub random_access_wait: Duration,
+    /// A new source may repeat this much of the programme after a loss, so that it begins at a random-access point.
+    #[serde(with = "seconds")]
+    pub start_lead: Duration,
     /// Time for which a client waits for an answer while the channel does not play yet.
     #[serde(with = "seconds")]
     pub start_timeout: Duration,
@@ -134,6 +137,7 @@ impl Default for Settings {
             sound_timeout: Duration::from_secs(10),
             buffering_timeout: Duration::from_secs(15),
             random_access_wait: Duration::from_secs(1),
+            start_lead: Duration::from_secs(2),
             start_timeout: Duration::from_secs(15),
             give_up_after: Duration::from_secs(60),
             channel_shutdown_delay: Duration::from_secs(5),
@@ -177,6 +181,8 @@ const TRANSCODERS_MOST: u32 = 1_000;
 /// Longest time until a program that reads a stream writes its first packet: it has to start, connect and analyse its
 /// input.
 pub const PROGRAM_START_TIMEOUT: Duration = Duration::from_secs(10);
+/// The most that a new source may repeat: viewers see it twice, and are later by as much afterwards.
+const START_LEAD_MAX: Duration = Duration::from_secs(10);
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -191,6 +197,7 @@ impl Settings {
         at_most("sound_timeout", self.sound_timeout, HOUR)?;
         above_zero("buffering_timeout", self.buffering_timeout)?;
         at_most("random_access_wait", self.random_access_wait, HOUR)?;
+        at_most("start_lead", self.start_lead, START_LEAD_MAX)?;
         above_zero("start_timeout", self.start_timeout)?;
         above_zero("give_up_after", self.give_up_after)?;
         at_most("channel_shutdown_delay", self.channel_shutdown_delay, DAY)?;
@@ -360,6 +367,7 @@ mod tests {
         check("new_client_behind_seconds", 10, "must be less than ring_seconds");
         check("ring_bytes", 1000, "must be at least 131072 bytes");
         check("ring_gop_bytes", 1000, "must not be less than ring_bytes");
+        check("start_lead", 11, "must be at most 10 seconds");
         check("recording_lead_seconds", 0, "must be more than 0 seconds");
         check("hls_height_max", 0, "must be 1 or more");
         check("hls_bits_per_second_max", 0, "must be 1 or more");
@@ -369,5 +377,6 @@ mod tests {
         check("multicast_interface", "a b", "must be the name of an interface or one of its addresses");
         check("udp_receive_buffer_bytes", 1000, "must be from 65536 to 67108864 bytes");
         assert_eq!(with("channel_shutdown_delay", 0.into()).unwrap().check(), Ok(()), "at once is possible");
+        assert_eq!(with("start_lead", 0.into()).unwrap().check(), Ok(()), "nothing is repeated");
     }
 }

@@ -94,6 +94,7 @@ impl Pump {
         if let Some(title) = reader.source.take_title() {
             self.shared.set_title(title);
         }
+        self.splice.set_recording(reader.counts_as_recording());
         reader.push(bytes);
         let at = now - self.began;
         let guide_data = self.guide_data.as_deref();

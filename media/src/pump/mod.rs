@@ -80,6 +80,7 @@ where
     let splice = Splice::new(SpliceSettings {
         random_access_wait: settings.random_access_wait,
         burst_max: settings.burst_max,
+        start_lead: settings.start_lead,
         ..SpliceSettings::default()
     });
     let pump = Pump {

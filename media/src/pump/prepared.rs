@@ -31,6 +31,7 @@ impl Pump {
             self.splice.prepare(reader.source.hints(), self.groups.get(reader.key));
         }
         self.writer.count_input(reader.source.take_counts());
+        self.splice.set_prepared_recording(reader.counts_as_recording());
         reader.push(bytes);
         let at = now - self.began;
         let mut has_payload = false;

@@ -27,8 +27,10 @@ pub struct PumpSettings {
     pub give_up_after: Duration,
     /// Longest wait for a random-access point of a new source.
     pub random_access_wait: Duration,
-    /// The opening burst of a new source is collected for at most this long.
+    /// The opening burst of a new source that is a recording, or has no clock, is collected for at most this long.
     pub burst_max: Duration,
+    /// A source that replaces another may repeat this much of the programme to begin at a random-access point.
+    pub start_lead: Duration,
     /// The programme clock is compared with the wall clock over this time.
     pub buffering_timeout: Duration,
     /// Maximum lead of the programme of a program over the wall clock. It is not zero, because live sources start with
@@ -52,6 +54,7 @@ impl Default for PumpSettings {
             give_up_after: Duration::from_secs(60),
             random_access_wait: Duration::from_secs(1),
             burst_max: Duration::from_millis(300),
+            start_lead: Duration::from_secs(2),
             buffering_timeout: Duration::from_secs(15),
             program_lead_max: Duration::from_secs(5),
             lead_max: Duration::from_secs(25),

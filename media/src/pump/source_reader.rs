@@ -198,6 +198,11 @@ impl SourceReader {
         }
     }
 
+    /// Returns whether the source has an end, or is sent so fast that it was taken for a recording.
+    pub(super) fn counts_as_recording(&self) -> bool {
+        self.is_recording() || self.source.supply() == Supply::Live && self.pacer.is_paced()
+    }
+
     /// Returns how the bytes that were read last relate to those before them, once; `None` if they continue them, at most
     /// with other continuity counters. After a break no packet continues.
     pub(super) fn take_break(&mut self) -> Option<StreamBreak> {

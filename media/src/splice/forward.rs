@@ -162,7 +162,7 @@ impl Forwarder {
         output: &mut Output,
         out: &mut impl PacketSink,
     ) -> Self {
-        let Gathering { held, reader, timeline, .. } = gathering;
+        let Gathering { held, reader, timeline, first_unit, .. } = gathering;
         let is_first = output.tables.is_none();
         let n_programs =
             reader.tables().map_or(0, |it| it.pat.programs.iter().filter(|it| it.0 != 0).count());
@@ -181,7 +181,7 @@ impl Forwarder {
         if start.picture == PictureStart::Continued {
             forwarder.continue_streams(&held[start.index..], output);
         } else {
-            output.sent_units.clear();
+            output.sent_units.begin(first_unit);
         }
         if start.is_direct {
             let access = forwarder.access.map(RandomAccess::pid);

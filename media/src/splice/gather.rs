@@ -26,8 +26,8 @@ const REPETITION_KEPT: Ticks = 2 * SECOND;
 /// Other streams continue at most this much before the picture: an incomplete PES packet may have begun before it.
 const CONTINUED_BEFORE: Ticks = SECOND;
 
-/// Number of held packets from which on those are dropped that are not needed.
-const TRIMMED_FROM: usize = 8_192;
+/// From this part of the held packets' maximum on, those are dropped that are not needed.
+const TRIMMED_FROM: usize = 8;
 
 /// Number of packets kept before a possible start point, for the clock reference before it.
 const HELD_BEFORE_START: usize = 2_000;
@@ -39,6 +39,9 @@ const FRAME: Ticks = SECOND / 25;
 /// next one is far away, and the source is shifted forward by as much: pictures without it cannot be decoded. The lead that
 /// the output gains is taken back at later changes.
 const NEAR_MISS: Ticks = SECOND / 5;
+
+/// In a longer group of pictures, more than that is repeated so that the picture begins at once.
+const LONG_GROUP: Duration = Duration::from_secs(2);
 
 /// The next random-access point is far away if the last one was this long ago, or usually if they are this far apart.
 const FAR_APART: Duration = Duration::from_secs(1);
@@ -117,7 +120,9 @@ pub(crate) struct Gathering {
     clock: SourcePace,
     stamps: SourcePace,
     is_burst_over: bool,
-    /// When the burst was over.
+    /// When the burst was over, less what a source without a burst takes to show that; never before the first payload.
+    burst_ended: Option<Duration>,
+    /// When that was noticed beside the source that plays.
     settled_at: Option<Duration>,
     /// Whether the wait for a random-access point is over.
     has_waited: bool,
@@ -128,9 +133,11 @@ pub(crate) struct Gathering {
     n_examined: usize,
     /// The same for a start without the picture.
     n_examined_others: usize,
-    /// What the source repeats, and the index of the first packet that was not compared.
+    /// The overlap of the source with the output, and the index of the first packet that was not compared.
     overlap: Overlap,
     n_compared: usize,
+    /// The first access unit of the reference stream.
+    pub(crate) first_unit: Option<AccessUnit>,
     /// Number of held packets at which those are dropped that are not needed.
     trimmed_at: usize,
     /// Whether the streams without the picture were examined again, because the source is overdue.
@@ -138,6 +145,8 @@ pub(crate) struct Gathering {
     pub(crate) n_table_changes: u32,
     /// Whether the packets follow the last output directly, whenever they arrive.
     is_direct: bool,
+    /// Whether the source is a recording, of which nothing may be missing and which may send the same twice.
+    is_recording: bool,
     /// The distance of the random-access points of this source.
     pub(crate) group: GroupLength,
 }
@@ -162,6 +171,7 @@ impl Gathering {
             clock: SourcePace::default(),
             stamps: SourcePace::default(),
             is_burst_over: false,
+            burst_ended: None,
             settled_at: None,
             has_waited: false,
             shift: None,
@@ -170,10 +180,12 @@ impl Gathering {
             n_examined_others: 0,
             overlap: Overlap::default(),
             n_compared: 0,
-            trimmed_at: TRIMMED_FROM,
+            first_unit: None,
+            trimmed_at: 0,
             is_overdue: false,
             n_table_changes: 0,
             is_direct: false,
+            is_recording: false,
             group,
         }
     }
@@ -197,7 +209,7 @@ impl Gathering {
         if !packet.is_valid() || packet.pid() == NULL_PID {
             return false;
         }
-        if self.held.len() >= (settings.held_bytes_max / size_of::<HeldPacket>()).max(2) {
+        if self.held.len() >= held_max(settings) {
             self.free_memory();
         }
         self.held.push(HeldPacket {
@@ -223,30 +235,31 @@ impl Gathering {
         settings: &SpliceSettings,
     ) -> Option<StartPoint> {
         self.reader.tables()?;
-        let waiting = now.saturating_sub(self.first_payload?);
+        let first_payload = self.first_payload?;
         let is_first = output.tables.is_none();
+        if !is_first && !self.is_recording && !self.is_direct {
+            let start = self.find_continuation(output);
+            if start.is_some() {
+                return start;
+            }
+            if self.overlap.is_awaited(now.saturating_sub(first_payload), now, &output.sent_units) {
+                self.drop_repetition(settings);
+                return None;
+            }
+        }
+        self.is_burst_over |= is_first;
+        self.look_for_end_of_burst(first_payload, now, settings);
+        if !self.is_burst_over {
+            self.drop_past(output.silence(now), settings);
+            return None;
+        }
+        let waiting = now.saturating_sub(self.wait_from()?);
         if waiting >= self.start_wait(settings, is_first) && !self.has_waited {
             self.stop_waiting();
         }
         let is_overdue = waiting >= self.access_wait(settings) + OVERDUE_AFTER;
         if self.is_direct && !is_first {
             return self.find_direct_start(now, waiting, output, settings);
-        }
-        if !is_first {
-            let start = self.find_continuation(output);
-            if start.is_some() {
-                return start;
-            }
-            if self.overlap.is_awaited(waiting, now, &output.sent_units) {
-                self.drop_repetition();
-                return None;
-            }
-        }
-        if !self.is_burst_over {
-            self.is_burst_over = is_first || waiting >= settings.burst_max || self.has_settled(now);
-        }
-        if !self.is_burst_over {
-            return None;
         }
         if self.shift.is_none() {
             // A source without any times cannot be shifted.
@@ -258,13 +271,17 @@ impl Gathering {
         if start.is_some() || !self.may_hold(is_first) || self.has_waited {
             return start;
         }
-        self.find_near_miss(output).or_else(|| self.find_start_without_picture(output, is_overdue, settings))
+        self.find_near_miss(output, settings)
+            .or_else(|| self.find_start_without_picture(output, is_overdue, settings))
     }
 
     /// Compares the units that have arrived with those that were sent, and returns the start point after the last one if the
     /// source has the same time line.
     pub(crate) fn find_continuation(&mut self, output: &mut Output) -> Option<StartPoint> {
         let reference = self.access?.pid();
+        if self.first_unit.is_some_and(|unit| output.sent_units.began_with(unit)) {
+            self.overlap = Overlap::Absent;
+        }
         while self.n_compared < self.held.len() {
             let index = self.n_compared;
             self.n_compared += 1;
@@ -318,17 +335,51 @@ impl Gathering {
     }
 
     /// Drops packets of a repetition that are not needed for its continuation.
-    fn drop_repetition(&mut self) {
-        let Some(newest) = self.overlap.newest().filter(|_| self.held.len() >= self.trimmed_at) else {
-            return;
-        };
+    fn drop_repetition(&mut self, settings: &SpliceSettings) {
+        let Some(newest) = self.overlap.newest().filter(|_| self.is_trim_due(settings)) else { return };
         let is_kept = |held: &HeldPacket| {
             held.stamp.is_some_and(|stamp| (0..=REPETITION_KEPT).contains(&(newest - stamp)))
         };
         if let Some(n_packets) = self.held.iter().position(is_kept) {
             self.drop_oldest(n_packets);
         }
-        self.trimmed_at = TRIMMED_FROM.max(2 * self.held.len());
+        self.trimmed_at = 2 * self.held.len();
+    }
+
+    /// Drops packets of an opening burst that will be too old whenever it ends: those before the newest random-access point
+    /// that is older than the present silence of the output and what the source may repeat.
+    fn drop_past(&mut self, silence: Duration, settings: &SpliceSettings) {
+        if self.is_recording || !self.is_trim_due(settings) {
+            return;
+        }
+        // While a burst lasts, the programme gains on the silence.
+        let past = ticks(silence + settings.start_lead);
+        let Some(kept_from) = self.stamps.newest().map(|newest| newest - past) else { return };
+        let is_past = |held: &HeldPacket| {
+            held.mark == Mark::Access && held.stamp.is_some_and(|stamp| stamp < kept_from)
+        };
+        if let Some(index) = self.held.iter().rposition(is_past) {
+            self.drop_oldest(index.saturating_sub(HELD_BEFORE_START));
+        }
+        self.trimmed_at = 2 * self.held.len();
+    }
+
+    /// Returns whether so many packets are held that those are dropped that are not needed.
+    fn is_trim_due(&self, settings: &SpliceSettings) -> bool {
+        self.held.len() >= self.trimmed_at.max(held_max(settings) / TRIMMED_FROM)
+    }
+
+    /// Sets whether the source is a recording: it may send the same twice, and nothing of it may be missing.
+    pub(crate) fn set_recording(&mut self, is_recording: bool) {
+        self.is_recording = is_recording;
+        if is_recording {
+            self.overlap = Overlap::Absent;
+        }
+    }
+
+    /// Returns whether the source has sent nothing that was not sent before.
+    pub(crate) fn is_repetition(&self) -> bool {
+        matches!(self.overlap, Overlap::Repetition(_))
     }
 
     /// Returns whether the source may start without its picture.
@@ -345,9 +396,9 @@ impl Gathering {
         if may_hold { wait.max(self.group.picture_wait(settings.random_access_wait)) } else { wait }
     }
 
-    /// Returns the start point at the newest random-access point, if that is slightly before the end of the output and the
-    /// next one is far away.
-    fn find_near_miss(&mut self, output: &mut Output) -> Option<StartPoint> {
+    /// Returns the start point at the newest random-access point, if that is before the end of the output by no more than the
+    /// source may repeat, and the next one is far away.
+    fn find_near_miss(&mut self, output: &mut Output, settings: &SpliceSettings) -> Option<StartPoint> {
         let (index, shift) = (self.near_miss?, self.shift?);
         let since = self.stamps.newest()? - self.held[index].stamp?;
         // The picture could be missing for twelve seconds if nothing is known.
@@ -356,7 +407,12 @@ impl Gathering {
             return None;
         }
         self.near_miss = None;
-        let shortfall = self.shortfall(index, shift, output).filter(|it| *it <= NEAR_MISS)?;
+        // All changes together make the output later by no more than the limit.
+        let repeated_max = ticks(settings.start_lead) - output.excess_lead();
+        let is_long = matches!(self.group, GroupLength::Known(group) if group > LONG_GROUP);
+        let limit =
+            if is_long || since > ticks(LONG_GROUP) { NEAR_MISS.max(repeated_max) } else { NEAR_MISS };
+        let shortfall = self.shortfall(index, shift, output).filter(|it| *it <= limit)?;
         Some(StartPoint {
             index,
             shift: shift + shortfall.max(0),
@@ -406,7 +462,7 @@ impl Gathering {
     /// Returns how the picture begins if the source starts without it.
     fn held_picture(&self, settings: &SpliceSettings) -> Option<PictureStart> {
         let wait = self.group.picture_wait(settings.random_access_wait);
-        Some(PictureStart::Held { until: self.first_payload? + wait })
+        Some(PictureStart::Held { until: self.wait_from()? + wait })
     }
 
     /// Returns the start point that continues the output directly after its last picture, while the previous source still
@@ -421,16 +477,16 @@ impl Gathering {
         settings: &SpliceSettings,
     ) -> Option<StartPoint> {
         self.reader.tables()?;
-        let waiting = now.saturating_sub(self.first_payload?);
+        let first_payload = self.first_payload?;
+        self.look_for_end_of_burst(first_payload, now, settings);
+        if !self.is_burst_over {
+            self.drop_past(Duration::ZERO, settings);
+            return None;
+        }
+        let waiting = now.saturating_sub(self.wait_from()?);
         // The previous source plays meanwhile, so the wait costs nothing.
         if waiting >= self.group.picture_wait(settings.random_access_wait) && !self.has_waited {
             self.stop_waiting();
-        }
-        if !self.is_burst_over && (waiting >= settings.burst_max || self.has_settled(now)) {
-            self.is_burst_over = true;
-        }
-        if !self.is_burst_over {
-            return None;
         }
         let settled_at = *self.settled_at.get_or_insert(now);
         while self.n_examined < self.held.len() {
@@ -524,10 +580,11 @@ impl Gathering {
     /// Returns when [`Gathering::continuation`] must be called if no packet arrives.
     pub(crate) fn continuation_deadline(&self, settings: &SpliceSettings) -> Option<Duration> {
         self.reader.tables()?;
-        let first_payload = self.first_payload?;
+        if !self.is_burst_over {
+            return self.burst_deadline(settings);
+        }
         let wait = self.group.picture_wait(settings.random_access_wait);
-        let wait = (!self.has_waited).then_some(first_payload + wait);
-        wait.into_iter().chain(self.burst_deadline(settings)).min()
+        self.wait_from().filter(|_| !self.has_waited).map(|from| from + wait)
     }
 
     /// Returns the longest wait for a random-access point.
@@ -536,23 +593,49 @@ impl Gathering {
         settings.random_access_wait + longer
     }
 
+    /// Returns how long the opening burst is waited for after the first payload.
+    fn burst_max(&self, settings: &SpliceSettings) -> Duration {
+        // The burst of a recording does not end, and that of a source without a clock cannot be measured.
+        let has_pace = self.pace().is_some_and(|pace| pace.lead().is_some());
+        if self.is_recording || !has_pace { settings.burst_max } else { settings.burst_wait_max }
+    }
+
     fn burst_deadline(&self, settings: &SpliceSettings) -> Option<Duration> {
-        let end = self.first_payload? + settings.burst_max;
+        let end = self.first_payload? + self.burst_max(settings);
         let settles_at = self.pace().and_then(SourcePace::settles_at);
-        (!self.is_burst_over).then(|| settles_at.map_or(end, |settles| settles.min(end)))
+        Some(settles_at.map_or(end, |settles| settles.min(end)))
+    }
+
+    /// Ends the burst if it is over. From then on a random-access point is waited for, or from the first payload on if that
+    /// was only a moment ago.
+    fn look_for_end_of_burst(&mut self, first_payload: Duration, now: Duration, settings: &SpliceSettings) {
+        if self.is_burst_over {
+            return;
+        }
+        if now.saturating_sub(first_payload) >= self.burst_max(settings) || self.has_settled(now) {
+            self.is_burst_over = true;
+            self.burst_ended = Some(first_payload.max(now.saturating_sub(settings.burst_max)));
+        }
+    }
+
+    /// Returns when the wait for a random-access point began.
+    fn wait_from(&self) -> Option<Duration> {
+        self.burst_ended.or(self.first_payload)
     }
 
     /// Returns when [`Gathering::try_start`] must be called if no packet arrives.
     pub(crate) fn deadline(&self, settings: &SpliceSettings, is_first: bool) -> Option<Duration> {
         self.reader.tables()?;
         let first_payload = self.first_payload?;
-        let wait = (!self.has_waited).then_some(first_payload + self.start_wait(settings, is_first));
-        // Before the end of a repetition nothing else is a start point.
-        let later = match self.overlap.judged_at() {
-            Some(judged_at) => Some(first_payload + judged_at),
-            None => self.burst_deadline(settings).filter(|_| !is_first),
-        };
-        wait.into_iter().chain(later).min()
+        // Before the end of a repetition nothing else is a start point, and before that of a burst nothing at all.
+        if let Some(judged_at) = self.overlap.judged_at() {
+            return Some(first_payload + judged_at);
+        }
+        if !self.is_burst_over && !is_first {
+            return self.burst_deadline(settings);
+        }
+        let wait = self.start_wait(settings, is_first);
+        self.wait_from().filter(|_| !self.has_waited).map(|from| from + wait)
     }
 
     /// Returns the measurement that decides whether the burst is over: of the programme clock, or of the time
@@ -571,10 +654,10 @@ impl Gathering {
         self.n_examined = 0;
     }
 
-    /// Frees memory: stops waiting, or, if that was done already, drops the older half of the packets.
+    /// Frees memory: stops waiting, or drops the older half of the packets if that was done already or they are an opening
+    /// burst.
     fn free_memory(&mut self) {
-        if self.reader.tables().is_some() && !self.has_waited {
-            self.is_burst_over = true;
+        if self.is_burst_over && !self.has_waited {
             self.stop_waiting();
         } else {
             self.drop_oldest(self.held.len() / 2);
@@ -600,7 +683,7 @@ impl Gathering {
         self.access = self.reader.tables().and_then(RandomAccess::new);
         self.timeline = Timeline::default();
         (self.clock, self.stamps) = (SourcePace::default(), SourcePace::default());
-        self.first_payload = None;
+        (self.first_payload, self.burst_ended, self.first_unit) = (None, None, None);
         (self.has_access, self.near_miss) = (false, None);
         self.shift = None;
         (self.n_examined, self.n_examined_others) = (0, 0);
@@ -647,6 +730,7 @@ impl Gathering {
         held.stamp = stamps(packet).decode().map(|stamp| self.timeline.place(stamp));
         if is_reference {
             self.access_announced = false;
+            self.first_unit = self.first_unit.or_else(|| AccessUnit::from_packet(packet));
             if let Some(stamp) = stamps(packet).decode() {
                 self.stamps.observe(self.timeline.advance(stamp), at);
             }
@@ -727,6 +811,11 @@ impl Gathering {
         let floor = output.clock.filter(|_| self.keeps_clock)?;
         Some(floor + 1 - (clock + shift))
     }
+}
+
+/// Returns the maximum number of held packets.
+fn held_max(settings: &SpliceSettings) -> usize {
+    (settings.held_bytes_max / size_of::<HeldPacket>()).max(2)
 }
 
 /// Number of table changes in one source up to which held packets are examined again.

@@ -53,7 +53,14 @@ pub(crate) struct SentUnits {
     units: VecDeque<SentUnit>,
     /// Number of the oldest; units are numbered in the order in which they were sent.
     first: u64,
+    /// The unit with which the first of these sources began, whether it was sent or not.
+    began_with: Option<AccessUnit>,
+    /// Number of sources since the last unit that ended before they sent another one.
+    n_repetitions: u32,
 }
+
+/// After this many repetitions in a row, the next source is played whatever it sends.
+const REPETITIONS_MAX: u32 = 3;
 
 impl SentUnits {
     /// Records a unit that was sent with this decoding time.
@@ -62,6 +69,7 @@ impl SentUnits {
             // Its packet is sent twice.
             return;
         }
+        self.n_repetitions = 0;
         if self.units.len() == UNITS_MAX {
             self.units.pop_front();
             self.first += 1;
@@ -69,10 +77,24 @@ impl SentUnits {
         self.units.push_back(SentUnit { unit, sent_as });
     }
 
-    /// Forgets all units.
-    pub(crate) fn clear(&mut self) {
+    /// Forgets all units, because those of a source with another time line follow, which began with this one.
+    pub(crate) fn begin(&mut self, began_with: Option<AccessUnit>) {
         self.first += self.units.len() as u64;
         self.units.clear();
+        self.began_with = began_with;
+    }
+
+    /// A source has ended before it sent another unit than these.
+    pub(crate) fn end_repetition(&mut self) {
+        self.n_repetitions += 1;
+        if self.n_repetitions >= REPETITIONS_MAX {
+            self.begin(None);
+        }
+    }
+
+    /// Returns whether the first of these sources began with this unit.
+    pub(crate) fn began_with(&self, unit: AccessUnit) -> bool {
+        self.began_with == Some(unit)
     }
 
     /// Returns the number of the first such unit from number `from` on, and its decoding time in the output.

@@ -21,6 +21,9 @@
 //! The picture of a source begins at a random-access point. If the previous source has ended before one comes, the other
 //! streams start without it, and the picture is *held* (`hold.rs`): nothing of it is sent but its clock.
 //!
+//! A source may begin with its past. If that was sent already (`history.rs`), the output continues after the last access
+//! unit (`overlap.rs`). Otherwise the past is awaited, and only what fills the gap is sent.
+//!
 //! While one source is forwarded, the next one may be gathered beside it. Nothing of that one is sent until
 //! [`Splice::take_over`].
 mod forward;
@@ -125,8 +128,12 @@ impl Splice {
     }
 
     fn gather(&mut self, next: Gathering, out: &mut impl PacketSink) {
-        if let Phase::Forwarding(forwarder) = std::mem::replace(&mut self.phase, Phase::Gathering(next)) {
-            forwarder.finish(&mut self.output, out);
+        match std::mem::replace(&mut self.phase, Phase::Gathering(next)) {
+            Phase::Forwarding(forwarder) => forwarder.finish(&mut self.output, out),
+            Phase::Gathering(gathering) if gathering.is_repetition() => {
+                self.output.sent_units.end_repetition()
+            }
+            Phase::Gathering(_) => {}
         }
     }
 
@@ -149,6 +156,21 @@ impl Splice {
         self.group = group;
         if let Phase::Gathering(gathering) = &mut self.phase {
             gathering.group = group;
+        }
+    }
+
+    /// Sets whether the source whose first packet comes next is a recording: it may send the same twice, and nothing of it
+    /// may be missing.
+    pub fn set_recording(&mut self, is_recording: bool) {
+        if let Phase::Gathering(gathering) = &mut self.phase {
+            gathering.set_recording(is_recording);
+        }
+    }
+
+    /// Does the same for the source that is gathered beside the present one.
+    pub fn set_prepared_recording(&mut self, is_recording: bool) {
+        if let Some(beside) = &mut self.beside {
+            beside.gathering.set_recording(is_recording);
         }
     }
 
@@ -182,6 +204,11 @@ impl Splice {
     /// Returns whether the output of the current source has started.
     pub fn is_forwarding(&self) -> bool {
         matches!(self.phase, Phase::Forwarding(_))
+    }
+
+    /// Returns whether the current source has sent nothing yet but what was sent before it.
+    pub fn is_repetition(&self) -> bool {
+        matches!(&self.phase, Phase::Gathering(gathering) if gathering.is_repetition())
     }
 
     /// Returns what has happened to the picture of the current source since the last call.
@@ -266,7 +293,9 @@ impl Splice {
         let Some(Beside { mut gathering, start }) = self.beside.take() else { return };
         let (output, settings) = (&mut self.output, &self.settings);
         let start = match how {
-            Continuation::Direct => gathering.continuation(now, START_AGE_MAX, output, settings),
+            Continuation::Direct => gathering
+                .find_continuation(output)
+                .or_else(|| gathering.continuation(now, START_AGE_MAX, output, settings)),
             Continuation::AfterGap => start.filter(|it| !it.is_direct),
         };
         let start = start.or_else(|| gathering.try_start(now, output, settings));

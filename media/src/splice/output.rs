@@ -29,6 +29,8 @@ pub(crate) struct Output {
     pub(crate) pcr_clock: OutputClock,
     /// Output clock by the time stamps of the reference stream.
     pub(crate) stamp_clock: OutputClock,
+    /// Arrival of the newest packet with a time.
+    last_arrival: Option<Duration>,
     /// The last units of the reference stream.
     pub(crate) sent_units: SentUnits,
 }
@@ -43,6 +45,7 @@ impl Output {
             reference: None,
             pcr_clock: OutputClock::default(),
             stamp_clock: OutputClock::default(),
+            last_arrival: None,
             sent_units: SentUnits::default(),
         }
     }
@@ -131,6 +134,17 @@ impl Output {
         if self.reference == Some(pid) {
             self.stamp_clock.observe(decode, at);
         }
+        self.last_arrival = Some(at);
+    }
+
+    /// Returns the time since the newest packet.
+    pub(crate) fn silence(&self, now: Duration) -> Duration {
+        self.last_arrival.map_or(Duration::ZERO, |last| now.saturating_sub(last))
+    }
+
+    /// Returns by how much sources have made the output later since the first change.
+    pub(crate) fn excess_lead(&self) -> Ticks {
+        if self.pcr_clock.lead().is_some() { self.pcr_clock.excess() } else { self.stamp_clock.excess() }
     }
 
     /// Records a PES packet of the reference stream, as the source sent it, that is decoded at this time.

@@ -2,6 +2,8 @@
 //!
 //! Many providers begin each response with some seconds of their past. After a reconnect these are a repetition, which
 //! ends at the unit after the last one that was sent. It is waited for only as long as the source will probably need.
+//!
+//! A short recording that is played again and again begins where it began before, and has no continuation.
 use std::time::Duration;
 
 use crate::splice::history::{AccessUnit, SentUnits};
@@ -23,14 +25,14 @@ pub(crate) enum Overlap {
     #[default]
     Unknown,
     Repetition(Repetition),
-    /// The source has another time line, or is too slow.
+    /// The source has another time line, is a recording that begins again, or is too slow.
     Absent,
 }
 
 /// A repetition that has not ended.
 #[derive(Debug)]
 pub(crate) struct Repetition {
-    /// What the output adds to the times of the source.
+    /// Added to the times of the source.
     shift: Ticks,
     /// Number of the newest unit that was sent before.
     number: u64,

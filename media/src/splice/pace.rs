@@ -149,6 +149,13 @@ impl OutputClock {
         Some(lead + (target_lead - lead).clamp(-BACK_MAX, FORWARD_MAX))
     }
 
+    /// Returns how far [`OutputClock::next_lead`] is above the lead at the first change: by so much sources have made the
+    /// output later since.
+    pub(crate) fn excess(&self) -> Ticks {
+        let (Some(lead), Some(target)) = (self.lead(), self.target_lead) else { return 0 };
+        (lead - target - BACK_MAX).max(0)
+    }
+
     /// Returns the programme time that is due at wall time zero; add the wall time for any other moment.
     pub(crate) fn lead(&self) -> Option<Ticks> {
         let last = self.last?;

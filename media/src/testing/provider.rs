@@ -132,6 +132,8 @@ pub struct Play {
     pub ts: TsSource,
     /// Amount of past data sent at once at the start; at most a minute.
     pub burst: Duration,
+    /// The past is sent at this many times the rate of the programme instead, until it has reached the present.
+    pub burst_speed: Option<f64>,
     /// Programme seconds per second: 1.0 is real time, less is too slow.
     pub speed: f64,
     /// Starts with the next picture that is due instead of the previous one.
@@ -152,6 +154,7 @@ impl Play {
         Self {
             ts,
             burst: Duration::ZERO,
+            burst_speed: None,
             speed: 1.0,
             is_punctual: false,
             late_max: Duration::ZERO,
@@ -518,6 +521,9 @@ async fn send(
     let mut n_left = play.after.map_or(u64::MAX, |(n, _)| n);
     loop {
         let mut due = stream.at().saturating_sub(position).div_f64(play.speed);
+        if let Some(speed) = play.burst_speed {
+            due = due.max((stream.at() + play.burst).saturating_sub(position).div_f64(speed));
+        }
         if !play.clump.is_zero() {
             due = play.clump * due.div_duration_f64(play.clump).floor() as u32;
         }

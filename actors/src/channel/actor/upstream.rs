@@ -121,6 +121,8 @@ impl ChannelUpstream {
                 sound_timeout: settings.sound_timeout,
                 give_up_after: settings.give_up_after,
                 random_access_wait: settings.random_access_wait,
+                // More would be gone from the ring before viewers have received it.
+                start_lead: settings.start_lead.min(settings.ring_seconds),
                 buffering_timeout: settings.buffering_timeout,
                 lead_max: settings.recording_lead_seconds,
                 ..PumpSettings::default()

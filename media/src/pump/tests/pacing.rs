@@ -10,6 +10,7 @@ use crate::ring::RingSettings;
 use crate::testing::{Behaviour, Break, Play, ResponseHead, TestPage, TsSource, labels_in};
 use crate::ts::clock::PCR_HZ;
 use crate::ts::packet::{PACKET, discontinuity_packet, set_pcr};
+use crate::ts::pes::stamps;
 
 /// Follows the source at `path` like a program.
 async fn follow(setup: &Setup, attempt: u64, path: &str) {
@@ -25,6 +26,15 @@ fn recording() -> Play {
 /// A live stream that starts with this many seconds of past data.
 fn live(burst: u64) -> Play {
     Play { burst: Duration::from_secs(burst), speed: 1.0, ..recording() }
+}
+
+/// A live stream that starts with this many seconds of its past at a multiple of the rate of its programme, and ends after
+/// so many seconds of programme.
+fn past(seconds: u64, speed: f64, ends_after: u64) -> Play {
+    let ts = TsSource { bitrate: 200_000, ..TsSource::new("x") };
+    let play = Play { ts, burst_speed: Some(speed), ..live(seconds) };
+    let n_packets = play.ts.bytes(Duration::ZERO, Duration::from_secs(ends_after)).len() / PACKET;
+    Play { after: Some((n_packets as u64, Break::End)), ..play }
 }
 
 /// A source whose clock advances a second per picture. The pictures are small, so one read returns many.
@@ -218,6 +228,46 @@ async fn a_recording_that_is_opened_again_and_again_is_shown_whole_each_time() {
     let n_pictures = n_pictures.load(Ordering::Relaxed);
     // A change of source may cost a second.
     assert!(n_pictures > 5 * 40 * 25 - 5 * 25, "{n_pictures}");
+}
+
+/// Returns the presentation times of the PES packets on this PID.
+fn presented(bytes: &[u8], pid: u16) -> Vec<u64> {
+    let starts = packets(bytes).map(Packet::new).filter(|it| it.pid() == pid && it.pusi());
+    starts.filter_map(|it| stamps(it).pts).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_reconnects_of_a_provider_with_a_burst_lose_and_repeat_nothing() {
+    for (seconds, speed, n_attempts) in [(10, 4.0, 11), (10, 1e9, 4), (20, 8.0, 4)] {
+        let mut setup = Setup::new();
+        setup.provider.set("/x", Behaviour::Play(past(seconds, speed, seconds + 12)));
+        let (began, mut tail, mut bytes) = (Instant::now(), None, BytesMut::new());
+        let mut leads = Vec::new();
+        for attempt in 1..=n_attempts {
+            setup.pump.follow(attempt, 1, setup.open("/x").await);
+            setup.plays(attempt).await;
+            let tail = tail.get_or_insert_with(|| setup.tail());
+            bytes.extend(all_for(tail, Duration::from_secs(7)).await);
+            leads.push(programme(&bytes) - began.elapsed().as_secs_f64());
+            loop {
+                bytes.extend(all_for(tail, Duration::from_millis(500)).await);
+                let Ok((message, _)) = setup.messages.try_recv() else { continue };
+                if matches!(message, PumpMessage::Lost { .. }) {
+                    break;
+                }
+            }
+            sleep(Duration::from_millis(400)).await;
+        }
+        for pid in [0x100, 0x101] {
+            let presented = presented(&bytes, pid);
+            let step = presented[1] - presented[0];
+            let wrong = presented.windows(2).find(|it| it[1] - it[0] != step);
+            assert_eq!(wrong, None, "PID {pid:#x}, {seconds} s at rate {speed}");
+            assert!(presented.len() as u64 > n_attempts * 8 * 25, "{} on PID {pid:#x}", presented.len());
+        }
+        let grown = leads.iter().map(|it| it - leads[0]).fold(0.0, f64::max);
+        assert!(grown < 0.1, "{seconds} s at rate {speed}: {leads:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

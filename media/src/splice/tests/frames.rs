@@ -86,7 +86,7 @@ fn waiting(splice: &Splice) -> usize {
     }
 }
 
-fn held(splice: &Splice) -> usize {
+pub(super) fn held(splice: &Splice) -> usize {
     match &splice.phase {
         crate::splice::Phase::Gathering(gathering) => gathering.held.len(),
         crate::splice::Phase::Forwarding(_) => 0,

@@ -1,6 +1,7 @@
-//! Sources that begin with what was sent already.
+//! Sources that begin with their past: with what was sent already, or on another time line.
 use std::collections::HashMap;
 
+use super::frames::held;
 use super::*;
 
 /// Position in the programme at time zero, ms.
@@ -50,7 +51,12 @@ fn responses(spec: &Spec, n: u64, length_ms: u64, gap_ms: u64, burst_ms: u64, sp
 }
 
 fn play_responses(responses: &[Response]) -> Played {
+    play_responses_known(responses, GroupLength::Unknown)
+}
+
+fn play_responses_known(responses: &[Response], group: GroupLength) -> Played {
     let mut test = TestSplice::new();
+    test.splice.set_group(group);
     for (n, response) in responses.iter().enumerate() {
         if n > 0 {
             test.change(ms(responses[n - 1].lost_ms));
@@ -233,4 +239,121 @@ fn a_picture_that_was_missing_before_the_loss_is_not_continued() {
     let pictures: Vec<_> =
         played.checker.pes.iter().filter(|it| it.is_video && it.at >= ms(15_300)).collect();
     assert!(pictures[0].is_key && pictures[0].number > 370, "picture {}", pictures[0].number);
+}
+
+#[test]
+fn a_short_recording_that_is_played_again_and_again_is_not_a_repetition() {
+    for video in [Some(H264), None] {
+        let clip = Spec { video, ..two_soundtracks() };
+        let mut test = TestSplice::new();
+        for n in 0..4 {
+            let connects = ms(n * 8_000);
+            if n > 0 {
+                test.change(connects);
+            }
+            // Ten seconds within one.
+            for (at, packet) in clip.packets(0, 10_000) {
+                test.packet(&packet, connects + ms(at / 10));
+            }
+            test.wait_until(connects + ms(7_000));
+        }
+        let played = test.finish();
+        assert!(played.began.iter().all(Option::is_some), "{:?}", played.began);
+    }
+}
+
+#[test]
+fn a_source_that_ends_again_and_again_before_it_has_sent_anything_new_is_played() {
+    let spec = two_soundtracks();
+    let mut test = TestSplice::new();
+    for (at, packet) in spec.packets(0, 15_000) {
+        test.packet(&packet, ms(at));
+    }
+    for n in 0..4 {
+        test.change(ms(15_000 + n * 1_000));
+        for (at, packet) in spec.packets(7_000, 4_000) {
+            test.packet(&packet, ms(15_200 + n * 1_000 + (at - 7_000) / 10));
+        }
+        test.wait_until(ms(15_900 + n * 1_000));
+    }
+    let played = test.finish();
+    let has_output: Vec<_> = played.began.iter().map(Option::is_some).collect();
+    assert_eq!(has_output, [true, false, false, false, true]);
+}
+
+/// Responses of sources with clocks of their own, all of which show the same programme.
+fn unrelated(n: u64, gop: u32, gap_ms: u64, burst_ms: u64, speed: f64) -> Vec<Response> {
+    let mut responses = responses(&Spec { gop, ..two_soundtracks() }, n, 8_013, gap_ms, burst_ms, speed);
+    for (n, response) in responses.iter_mut().enumerate() {
+        response.spec.id = n as u8;
+        response.spec.start = n as u64 * 777_777_777;
+    }
+    responses
+}
+
+#[test]
+fn the_past_of_another_time_line_is_cut_at_a_key_frame() {
+    for (gop, gap_ms, burst_ms, speed) in [
+        (12, 300, 10_000, 4.0),
+        (25, 300, 10_000, 1_000.0),
+        (50, 1_000, 20_000, 8.0),
+        (100, 300, 10_000, 4.0),
+        (25, 2_500, 6_000, 2.5),
+        (250, 300, 10_000, 4.0),
+    ] {
+        let responses = unrelated(11, gop, gap_ms, burst_ms, speed);
+        let group = GroupLength::Known(ms(40 * u64::from(gop)));
+        let played = play_responses_known(&responses, group);
+        let context = format!("groups of {gop}, {burst_ms} ms at rate {speed}, {gap_ms} ms gap");
+        let first = lead_of(&played, &responses[0]);
+        // From the end of the output to the next key frame.
+        let left_out_max = 40 * i64::from(gop) + 500;
+        for (n, response) in responses.iter().enumerate().skip(1) {
+            let pes =
+                |source: usize| played.checker.pes.iter().filter(move |it| usize::from(it.source) == source);
+            let later = lead_of(&played, response) - first;
+            assert!((-200..=2_100).contains(&later), "{context}: {later} ms later after {n} changes");
+            let sound = pes(n).find(|it| !it.is_video).unwrap();
+            let last = pes(n - 1).filter(|it| !it.is_video).last().unwrap();
+            let step = (i64::from(sound.number) - i64::from(last.number)) * 24;
+            assert!(
+                (-2_100..=left_out_max).contains(&step),
+                "{context}: {step} ms of sound left out at change {n}"
+            );
+            let step = (sound.presentation - last.presentation) / 90;
+            assert!((0..=left_out_max).contains(&step), "{context}: a step of {step} ms at change {n}");
+            let picture = pes(n).find(|it| it.is_video);
+            assert!(picture.is_none_or(|it| it.is_key), "{context}: change {n}");
+            assert!(picture.is_some() || gop == 250, "{context}: no picture after change {n}");
+        }
+    }
+}
+
+/// Sends this much of the past at this rate after a loss, and returns the greatest number of held packets.
+fn held_of_burst(second: &Spec, burst_ms: u64, speed: u64) -> (usize, usize) {
+    let settings = SpliceSettings { held_bytes_max: 4 << 20, ..SpliceSettings::default() };
+    let mut test = TestSplice { splice: Splice::new(settings), ..TestSplice::new() };
+    for (at, packet) in two_soundtracks().packets(60_000, 30_000) {
+        test.packet(&packet, ms(at - 60_000));
+    }
+    test.change(ms(30_000));
+    let packets = second.packets(90_300 - burst_ms, burst_ms + 6_000);
+    let (mut most, n_packets) = (0, packets.len());
+    for (at, packet) in packets {
+        let position = at - (90_300 - burst_ms);
+        test.packet(&packet, ms(30_300) + ms((position / speed).max(position.saturating_sub(burst_ms))));
+        most = most.max(held(&test.splice));
+    }
+    assert!(test.splice.is_forwarding());
+    test.finish();
+    (most, n_packets)
+}
+
+#[test]
+fn a_long_burst_is_not_held_whole() {
+    // The newest picture of a repetition, and the last seconds before it.
+    let (most, n_packets) = held_of_burst(&two_soundtracks(), 28_000, 10);
+    assert!(most < 2_500 && n_packets > 6_000, "{most} of {n_packets} packets were held");
+    let (most, n_packets) = held_of_burst(&Spec { id: 1, ..another() }, 55_000, 20);
+    assert!(most < 7_000 && n_packets > 10_000, "{most} of {n_packets} packets were held");
 }

@@ -106,6 +106,7 @@ fn a_server_without_pacing_is_supported() {
     }
     let lost = test.now + ms(100);
     test.change(lost);
+    test.splice.set_recording(true);
     for (n, (_, packet)) in (Spec { id: 1, ..another() }).packets(0, 120_000).iter().enumerate() {
         test.packet(packet, lost + ms(200 + n as u64 / 40));
     }

@@ -30,6 +30,10 @@ const said: Record<string, Said> = {
 	sound_timeout: ['Time without sound until it counts as lost', 'In seconds of the programme. 0: never.'],
 	buffering_timeout: ['Time over which the speed of a source is measured', seconds],
 	random_access_wait: ['Time for which a new source is searched for a picture to begin with', seconds],
+	start_lead: [
+		'Part of the programme that a new source may repeat to begin at a key frame',
+		'In seconds. Viewers are later by at most as much afterwards.',
+	],
 	start_timeout: ['Time for which a viewer waits for a channel that starts', seconds],
 	give_up_after: ['Time for which a channel looks for a source before it ends', seconds],
 	channel_shutdown_delay: ['Time for which a channel runs on without viewers', seconds],
