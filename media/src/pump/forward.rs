@@ -100,9 +100,15 @@ impl Pump {
         let guide_data = self.guide_data.as_deref();
         let mut batch = self.writer.batch(now);
         let mut has_payload = false;
+        let mut is_repetition = self.splice.is_repetition();
         while let Some(run) = reader.next_run() {
             for packet in packets(&run).map(Packet::new) {
                 self.splice.packet(packet, at, &mut batch);
+                if is_repetition && !self.splice.is_repetition() {
+                    is_repetition = false;
+                    // What follows is due when it would have been without a change of source.
+                    reader.pacer.set_due(self.paced_until.map_or(now, |it| it.max(now)));
+                }
                 let tables = self.splice.source_tables();
                 reader.details.guide_packet(packet, tables, guide_data);
                 let Some(tables) = tables else { continue };

@@ -94,6 +94,7 @@ where
         began: Instant::now(),
         has_played: false,
         recorded_until: None,
+        paced_until: None,
         rhythms: RhythmMemory::default(),
         groups: GroupMemory::default(),
         mirror: Mirror::default(),
@@ -120,6 +121,8 @@ struct Pump {
     has_played: bool,
     /// The time at which the end of the last recording is due. A recording that follows is due after it.
     recorded_until: Option<Instant>,
+    /// The time at which the end of the last source is due that was read no faster than its programme runs.
+    paced_until: Option<Instant>,
     rhythms: RhythmMemory,
     groups: GroupMemory,
     mirror: Mirror,
@@ -187,7 +190,10 @@ impl Pump {
         if let Some(following) = &mut self.following {
             following.reader.end_rest(now);
         }
-        let paused_until = self.following.as_ref().and_then(|it| it.reader.paused_until(now));
+        // A repetition is not written, so it does not come too early.
+        let is_paced = |_: &Instant| !self.splice.is_repetition();
+        let paused_until =
+            self.following.as_ref().and_then(|it| it.reader.paused_until(now)).filter(is_paced);
         let prepared_paused_until = self.prepared.as_ref().and_then(|it| it.reader.paused_until(now));
         let deadline = [self.deadline(), paused_until, prepared_paused_until].into_iter().flatten().min();
         if let Some(deadline) = deadline

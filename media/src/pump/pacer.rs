@@ -90,6 +90,13 @@ impl Pacer {
         self.due = self.due.clamp(now - LATE_MAX, now + self.lead() + PAUSE_MAX);
     }
 
+    /// Sets when the newest data that was read is due, if the source is paced.
+    pub(super) fn set_due(&mut self, due: Instant) {
+        if self.is_paced {
+            self.due = due;
+        }
+    }
+
     /// The next clock reference has nothing to do with the last one.
     pub(super) fn forget_clock(&mut self) {
         self.last_pcr = None;

@@ -118,6 +118,10 @@ impl Pump {
         if reader.is_recording() {
             self.recorded_until = Some(reader.pacer.due());
         }
+        if following.is_playing {
+            let pacer = &following.reader.pacer;
+            self.paced_until = pacer.is_paced().then(|| pacer.due());
+        }
         let (attempt, is_playing) = (following.attempt, following.is_playing);
         let clock = self.shared.stop_clock();
         self.learn_rhythm(&following.reader, clock.as_ref());

@@ -402,6 +402,54 @@ async fn segments_that_arrive_in_bursts_are_neither_silent_nor_lost() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_playlist_that_is_opened_again_continues_after_the_last_unit() {
+    for (seconds, plays_for) in [(2, 9), (4, 9), (4, 11), (6, 14)] {
+        let mut setup = Setup::new();
+        let ts = TsSource { bitrate: 200_000, ..TsSource::new("x") };
+        let length = Duration::from_secs(seconds);
+        for n in 0..40 {
+            // A packager that begins the counters of each segment anew.
+            let bytes = ts.bytes(length * n, length);
+            setup.provider.set(&format!("/{n}.ts"), Behaviour::Page(TestPage::new(bytes)));
+        }
+        let began = Instant::now();
+        let list = move |newest: u64| {
+            let first = newest.saturating_sub(5);
+            let segments: String =
+                (first..=newest).map(|n| format!("#EXTINF:{seconds},\n{n}.ts\n")).collect();
+            let head = format!("#EXTM3U\n#EXT-X-TARGETDURATION:{seconds}\n#EXT-X-MEDIA-SEQUENCE:{first}\n");
+            Behaviour::Page(TestPage::new(head + &segments))
+        };
+        let provider = setup.provider.clone();
+        let packaging = tokio::spawn(async move {
+            for n in 0..30 {
+                provider.set("/list", list(5 + n));
+                sleep_until(began + length * (n as u32 + 1)).await;
+            }
+        });
+        let (mut tail, mut bytes, mut leads) = (None, BytesMut::new(), Vec::new());
+        for attempt in 1..=4 {
+            setup.pump.follow(attempt, 1, setup.open("/list").await);
+            setup.plays(attempt).await;
+            let tail = tail.get_or_insert_with(|| setup.tail());
+            bytes.extend(all_for(tail, Duration::from_secs(plays_for)).await);
+            leads.push(programme(&bytes) - began.elapsed().as_secs_f64());
+            setup.pump.release();
+            bytes.extend(all_for(tail, Duration::from_millis(400)).await);
+        }
+        packaging.abort();
+        for pid in [0x100, 0x101] {
+            let presented = presented(&bytes, pid);
+            let wrong = presented.windows(2).find(|it| it[1] - it[0] != presented[1] - presented[0]);
+            assert_eq!(wrong, None, "PID {pid:#x}, segments of {seconds} s, {leads:?}");
+        }
+        // What is there to be read ahead varies by a segment.
+        let is_kept = |lead: &f64| lead - leads[0] < 0.5 && leads[0] - lead < seconds as f64 + 0.5;
+        assert!(leads.iter().all(is_kept), "segments of {seconds} s: {leads:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn other_streams_within_a_source_continue_the_output_directly() {
     let mut setup = Setup::new();
     let list = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\na.ts\n#EXT-X-DISCONTINUITY\n#EXTINF:4,\nb.ts\n\
