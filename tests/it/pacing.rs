@@ -1,12 +1,12 @@
 //! Sources that do not send evenly: in bursts, or faster than real time.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::support::client::{Player, Reading};
 use crate::support::eventually;
 use crate::support::gateway::Setup;
 use crate::support::signal::{Picture, Programme};
-use crate::support::upstream::{MockResponse, Provider};
+use crate::support::upstream::{Cut, MockResponse, Provider};
 
 const PATH: &str = "/live/anna/first.ts";
 const BACKUP: &str = "/live/anna/second.ts";
@@ -70,5 +70,42 @@ async fn a_slow_viewer_gets_all_of_a_file_that_a_web_server_sends_as_fast_as_it_
         received.windows(beginning.len()).position(|it| it == beginning).expect("the beginning of the file");
     let packets = received[at..].chunks_exact(PACKET).filter(|it| it[1..3] != [0x1F, 0xFF]);
     assert!(packets.flatten().zip(rest).all(|(received, sent)| received == sent), "a part is missing");
+    assert_eq!(gateway.gateway.counts().misses, 0);
+}
+
+/// Returns the clock references of a transport stream, in seconds.
+fn clocks(ts: &[u8]) -> Vec<f64> {
+    let pcr = |it: &[u8]| {
+        let has_pcr = it[3] & 0x20 != 0 && it[4] > 6 && it[5] & 0x10 != 0;
+        has_pcr.then(|| f64::from(u32::from_be_bytes([it[6], it[7], it[8], it[9]])) / 45_000.0)
+    };
+    ts.chunks_exact(PACKET).filter_map(pcr).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_viewer_at_the_rate_of_the_programme_sees_no_jump_over_reconnects_with_bursts() {
+    const BURST: Duration = Duration::from_secs(6);
+    // Nine seconds of programme each: six of the past, and three of the present.
+    let response =
+        MockResponse::play(Picture::new("first")).with_burst_at(BURST, 4.0).until(1_200_000, Cut::End);
+    let provider = Provider::start();
+    provider.path(PATH).answers(response);
+    let list = provider.playlist(&[("news", "News", PATH)]);
+    let gateway = Setup::new().list(&list).start().await;
+    let began = Instant::now();
+    let fast = gateway.watch("News").await;
+    let request = gateway.get("News").receive_buffer(64 << 10).reading(Reading::BytesPerSecond(150_000));
+    let slow = Player::ask(gateway.address, request).await;
+    eventually("five responses", || provider.accepted() >= 5).await;
+    for (what, player) in [("fast", &fast), ("slow", &slow)] {
+        // Every picture and every sound once: the provider numbers those of all its connections alike.
+        player.received(|r| r.ts.assert_clean());
+        let clocks = clocks(&player.recording());
+        for step in clocks.windows(2).map(|it| it[1] - it[0]) {
+            assert!((0.0..=5.0).contains(&step), "a step of {step} s for the {what} viewer");
+        }
+        let lead = clocks.last().unwrap() - clocks[0] - began.elapsed().as_secs_f64();
+        assert!(lead <= (BURST + Duration::from_secs(3)).as_secs_f64(), "{lead} s for the {what} viewer");
+    }
     assert_eq!(gateway.gateway.counts().misses, 0);
 }

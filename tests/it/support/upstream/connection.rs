@@ -155,8 +155,16 @@ impl Exchange<'_> {
             Body::Nothing => Some(Cut::Stall),
             Body::Empty => Some(Cut::End),
             Body::Programme(programme) => {
-                let tuned = programme.tune_in(began.elapsed().saturating_sub(answer.burst)).numbered(self.id);
-                let sender = Sender { exchange: self, chunked, sent: 0, ends_after: answer.ends_after };
+                // The past of a provider is what its connections have sent before.
+                let number = if answer.burst_speed.is_some() { 0 } else { self.id };
+                let tuned = programme.tune_in(began.elapsed().saturating_sub(answer.burst)).numbered(number);
+                let sender = Sender {
+                    exchange: self,
+                    chunked,
+                    sent: 0,
+                    ends_after: answer.ends_after,
+                    burst_speed: answer.burst_speed,
+                };
                 sender.play(tuned, answer.burst, answer.clump).await
             }
         }
@@ -252,6 +260,7 @@ struct Sender<'a> {
     chunked: bool,
     sent: u64,
     ends_after: Option<(u64, Cut)>,
+    burst_speed: Option<f64>,
 }
 
 impl Sender<'_> {
@@ -277,6 +286,8 @@ impl Sender<'_> {
             programme_time +=
                 if let Behavior::Trickle(share) = behavior { step.mul_f64(share) } else { step };
             due.clear();
+            let reached = self.burst_speed.map(|speed| (now - start).mul_f64(speed));
+            let programme_time = reached.map_or(programme_time, |reached| reached.min(programme_time));
             let n_clumps = programme_time.as_nanos().checked_div(clump.as_nanos());
             tuned.take(n_clumps.map_or(programme_time, |n| clump * n as u32), &mut due);
             spoil(behavior, &mut due, &mut noise);

@@ -13,6 +13,8 @@ pub struct MockResponse {
     pub(super) delay: Duration,
     /// How much of its past a live programme sends at once.
     pub(super) burst: Duration,
+    /// Rate of the burst, in multiples of that of the programme.
+    pub(super) burst_speed: Option<f64>,
     /// The programme is sent in pieces of this length, each at once; zero sends it evenly.
     pub(super) clump: Duration,
     /// Number of body bytes after which this connection ends by itself.
@@ -106,6 +108,7 @@ impl MockResponse {
             body,
             delay: Duration::ZERO,
             burst: Duration::ZERO,
+            burst_speed: None,
             clump: Duration::ZERO,
             ends_after: None,
             headers: String::new(),
@@ -163,6 +166,12 @@ impl MockResponse {
 
     pub fn with_burst(mut self, past: Duration) -> MockResponse {
         self.burst = past;
+        self
+    }
+
+    /// Sends this much of the past at so many times the rate of the programme, until it has reached the present.
+    pub fn with_burst_at(mut self, past: Duration, speed: f64) -> MockResponse {
+        (self.burst, self.burst_speed) = (past, Some(speed));
         self
     }
 
