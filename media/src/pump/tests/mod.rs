@@ -6,6 +6,7 @@ mod node;
 mod pacing;
 mod radio;
 mod segments;
+mod soak;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
