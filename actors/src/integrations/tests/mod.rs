@@ -587,8 +587,7 @@ async fn a_target_that_is_gone_pauses_its_integration_until_it_is_resumed() {
     let (fixture, server) = (Fixture::new().await, Server::start([status(410, "")]).await);
     let id = fixture.add(to(&server)).await;
     fixture.emit(film("one"));
-    let status = fixture.until(id, |it| it.paused.is_some() && it.n_dead == 1).await;
-    assert_eq!(status.n_waiting, 0);
+    fixture.until(id, |it| it.paused.is_some() && it.n_dead == 1 && it.n_waiting == 0).await;
     fixture.emit(film("two"));
     fixture.until(id, |it| it.n_waiting == 1).await;
     assert_eq!(server.requests().len(), 1);
