@@ -9,8 +9,6 @@ use domain::playout::Attempt;
 use media::error::UpstreamError;
 
 use super::{FullPool, LeaseInfo, LeasePurpose, OtherSlot, Request, ReservedSlots, SlotsSnapshot};
-#[cfg(doc)]
-use super::{Lease, SlotMessage};
 use crate::plans::Target;
 
 /// The meaning of a provider's refusal for the slots.
@@ -44,8 +42,8 @@ pub(crate) trait LeaseTable: Send + Sync {
         ProviderRefusal { is_crowded, full: None }
     }
 
-    /// Requests the first free slot. The holder's port receives [`SlotMessage::Granted`] or [`SlotMessage::Full`]; the
-    /// deadline of the holder covers a lost request.
+    /// Requests the first free slot. The holder's port receives [`Granted`](super::SlotMessage::Granted) or
+    /// [`Full`](super::SlotMessage::Full); the deadline of the holder covers a lost request.
     fn request(&self, request: Request);
 
     /// Cancels a request.
@@ -67,7 +65,7 @@ pub(crate) trait LeaseTable: Send + Sync {
     /// Marks a lease as closing, because its source is being closed. A later request can wait for it.
     fn closing(&self, lease: u64);
 
-    /// Removes a returned lease. The drop of the [`Lease`] calls it, and nothing else does.
+    /// Removes a returned lease. The drop of the [`Lease`](super::Lease) calls it, and nothing else does.
     fn give_back(&self, lease: u64);
 
     /// Records that the provider refused the connection of a lease in a way that can mean "too many connections".

@@ -126,7 +126,7 @@ impl From<u64> for KnownStream {
     }
 }
 
-/// What a source shows of its stream while it plays.
+/// The properties that a source shows of its stream while it plays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeenOfStream {
     /// The distance of its random-access points.

@@ -58,7 +58,7 @@ pub(super) struct SourceReader {
     pub(super) payload: PayloadFilter,
     pub(super) details: SourceDetails,
     pub(super) watch: StreamWatch,
-    /// What the handles know of what it shows.
+    /// The properties of the stream that the handles know.
     pub(super) seen: SeenOfStream,
     /// Whether a segment has begun since the last judgement of what is missing.
     has_segment_begun: bool,

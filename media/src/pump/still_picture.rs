@@ -263,7 +263,7 @@ mod tests {
         // The head and a black bar are the same.
         let bar = |n: u64| (is_key(n), [unit(0, 0, 400), unit(n, n, 600)].concat());
         assert_eq!(play(60, bar), (None, Some(3)));
-        // One other picture every nine seconds is no proof that the others move, and enough that it does not stand still.
+        // One other picture every nine seconds: the picture does not stand still, and does not move either.
         let clock = |n: u64| (is_key(n), unit(n, if n % 225 == 9 { n } else { 1 }, 3_000));
         assert_eq!(play(60, clock), (None, None));
         // A loop of ten seconds that has five groups.

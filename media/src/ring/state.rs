@@ -104,7 +104,7 @@ struct WakerSlot {
     is_patient: bool,
 }
 
-/// Which of the waiting tails are woken.
+/// The choice of the waiting tails that are woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WakeUp {
     All,

@@ -253,9 +253,8 @@ fn picture(kind: u8, is_key: bool, label: &str, frame: u64, n_bytes: usize) -> V
         }
     }
     // Never two zero bytes in a row: they could start another unit.
-    let [low, high] = [frame % 250 + 1, frame / 250 % 250 + 1].map(|it| it as u8);
-    out.resize((out.len() + 1).max(n_bytes / 2), low);
-    out.resize((out.len() + 1).max(n_bytes), high);
+    let stuffing = (frame % 250 + 1) as u8;
+    out.resize(n_bytes.max(out.len() + 1), stuffing);
     out
 }
 

@@ -157,7 +157,9 @@ impl Exchange<'_> {
             Body::Programme(programme) => {
                 // The past of a provider is what its connections have sent before.
                 let number = if answer.burst_speed.is_some() { 0 } else { self.id };
-                let tuned = programme.tune_in(began.elapsed().saturating_sub(answer.burst)).numbered(number);
+                // It is on the air for that much longer, so that no connection begins with its first frame.
+                let past = if answer.burst_speed.is_some() { Duration::ZERO } else { answer.burst };
+                let tuned = programme.tune_in(began.elapsed().saturating_sub(past)).numbered(number);
                 let sender = Sender {
                     exchange: self,
                     chunked,
