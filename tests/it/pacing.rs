@@ -1,6 +1,8 @@
 //! Sources that do not send evenly: in bursts, or faster than real time.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::support::client::{Player, Reading};
 use crate::support::eventually;
