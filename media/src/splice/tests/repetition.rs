@@ -314,7 +314,7 @@ fn the_past_of_another_time_line_is_cut_at_a_key_frame() {
             let later = lead_of(&played, response) - first;
             assert!((-200..=2_100).contains(&later), "{context}: {later} ms later after {n} changes");
             let sound = pes(n).find(|it| !it.is_video).unwrap();
-            let last = pes(n - 1).filter(|it| !it.is_video).last().unwrap();
+            let last = pes(n - 1).rfind(|it| !it.is_video).unwrap();
             let step = (i64::from(sound.number) - i64::from(last.number)) * 24;
             assert!(
                 (-2_100..=left_out_max).contains(&step),
