@@ -63,6 +63,9 @@ pub(super) struct AcceptedSocket {
     tcp: TcpStream,
     /// Whether a request has no response yet.
     is_response_due: AtomicBool,
+    /// Whether the client asked to keep the connection for its next request, so that the end of its data says that it has
+    /// left.
+    keeps_open: AtomicBool,
     /// Number of bytes of [`RESPONSE_BEGIN`] that were sent before the response that they belong to.
     n_early: AtomicUsize,
     /// Bytes of the present response that are also in a file.
@@ -127,6 +130,16 @@ impl AcceptedSocket {
     /// Records whether a request has no response yet.
     pub(super) fn set_response_due(&self, is_due: bool) {
         self.is_response_due.store(is_due, Ordering::Relaxed);
+    }
+
+    /// Records whether the client asked to keep the connection, in its latest request.
+    pub(super) fn set_keeps_open(&self, keeps_open: bool) {
+        self.keeps_open.store(keeps_open, Ordering::Relaxed);
+    }
+
+    /// Returns whether the client asked to keep the connection.
+    pub(super) fn keeps_open(&self) -> bool {
+        self.keeps_open.load(Ordering::Relaxed)
     }
 
     /// Sends the next byte of [`RESPONSE_BEGIN`], and returns the number of bytes that the socket took.
@@ -227,7 +240,8 @@ pub(super) fn is_unsupported(error: &io::Error) -> bool {
 /// A watch on a connection for clients that have left.
 ///
 /// The end of the client's data does not say that it has left: it may only have closed its side of the connection after its
-/// last request. A write tells: a client that has left refuses the bytes, and the connection fails.
+/// last request. A write tells: a client that has left refuses the bytes, and the connection fails. A client that asked to
+/// keep the connection, as browsers do, would not close its side only.
 pub(crate) struct HangUpWatch {
     socket: Arc<AcceptedSocket>,
     connection: Arc<Connection>,
@@ -243,6 +257,9 @@ impl HangUpWatch {
     pub(crate) async fn hung_up(&self) {
         let meter = &self.connection.meter;
         self.socket.ended().await;
+        if self.socket.keeps_open() {
+            return;
+        }
         let (mut pause, mut n_silent, mut n_bytes) = (EARLY_BYTE_DELAY, 0, meter.bytes());
         loop {
             tokio::select! {
@@ -269,6 +286,7 @@ impl MeteredIo {
             socket: Arc::new(AcceptedSocket {
                 tcp,
                 is_response_due: AtomicBool::new(false),
+                keeps_open: AtomicBool::new(false),
                 n_early: AtomicUsize::new(0),
                 in_file: Mutex::new(None),
                 has_file: AtomicBool::new(false),

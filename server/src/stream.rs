@@ -191,7 +191,7 @@ impl StreamSender {
     /// a write tells whether it has closed both sides of the connection.
     fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let n_bytes = self.connection.meter.bytes();
-        if self.half_closed.is_none() && ready!(self.poll_end(cx)).is_err() {
+        if self.half_closed.is_none() && (ready!(self.poll_end(cx)).is_err() || self.socket.keeps_open()) {
             return Poll::Ready(());
         }
         let half_closed = self.half_closed.get_or_insert_with(|| HalfClosed::new(&self.socket, n_bytes));

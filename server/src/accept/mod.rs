@@ -25,7 +25,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::header::CONNECTION;
+use http::{HeaderMap, Request, Response};
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
@@ -312,6 +313,7 @@ impl<H: Handler> Acceptor<H> {
             let socket = Arc::clone(&of_response);
             let answering = Arc::clone(&of_service);
             socket.set_response_due(true);
+            socket.set_keeps_open(asks_to_keep_connection(request.headers()));
             async move {
                 let response = handler.answer(request).await;
                 if let Some(stream) = Stream::take(&response, version) {
@@ -437,6 +439,18 @@ impl TakeOver {
             false => self.offered.lock().take().map_or(Poll::Pending, Poll::Ready),
         }
     }
+}
+
+/// Returns whether the client of a request asks to keep the connection for its next one, and not for another protocol.
+fn asks_to_keep_connection(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(CONNECTION).iter().filter_map(|it| it.to_str().ok());
+    let options = values.flat_map(|it| it.split(',')).map(str::trim);
+    let (mut keeps, mut upgrades) = (false, false);
+    options.for_each(|it| {
+        keeps |= it.eq_ignore_ascii_case("keep-alive");
+        upgrades |= it.eq_ignore_ascii_case("upgrade");
+    });
+    keeps && !upgrades
 }
 
 /// Returns true for errors of `accept` that concern only the connection being accepted.

@@ -463,6 +463,22 @@ async fn a_client_that_half_closed_and_gets_nothing_is_dropped() {
     }
 }
 
+/// A browser that gives up a request closes the connection with FIN where nothing of the answer is unread.
+#[tokio::test]
+async fn a_client_that_asked_to_keep_the_connection_and_closes_its_side_has_left() {
+    let mut server = start(Admission::new(0, 0), NEVER).await;
+    for connection in ["keep-alive", "Keep-Alive", "TE, keep-alive"] {
+        let head = format!("HTTP/1.1\r\nhost: a\r\nconnection: {connection}\r\n\r\n");
+        let answer = server.ask_and_half_close(&format!("GET /refused?60000 {head}")).await;
+        assert_eq!(answer, "", "not even an early byte");
+        // Also during a live stream.
+        let mut socket = server.send(&format!("GET /stream?0 {head}")).await;
+        let _writer = server.writers.recv().await.unwrap();
+        socket.shutdown().await.unwrap();
+        until("the connection is gone", || server.admission.n_open() == 0).await;
+    }
+}
+
 #[tokio::test]
 async fn a_half_closed_client_that_pauses_is_served_again() {
     let mut server = start(Admission::new(0, 0), NEVER).await;
