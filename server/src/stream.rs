@@ -139,8 +139,7 @@ enum Outcome {
 
 impl StreamSender {
     pub(super) fn new(socket: Arc<AcceptedSocket>, connection: Arc<Connection>, stream: Stream) -> Self {
-        let Stream { mut head, mut tail, guard } = stream;
-        tail.set_patient();
+        let Stream { mut head, tail, guard } = stream;
         head.advance(socket.take_early());
         StreamSender {
             socket,

@@ -22,7 +22,6 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::Waker;
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -36,7 +35,7 @@ pub use self::pieces::{PIECES_MAX, Pieces};
 pub use self::settings::RingSettings;
 use self::shared::RingShared;
 pub use self::state::RingUsage;
-use self::state::{Pressure, RingState, WakeUp};
+use self::state::{Pressure, RingState};
 pub use self::tail::Tail;
 use crate::chunk::Chunk;
 use crate::chunker::Chunker;
@@ -45,12 +44,6 @@ pub use crate::join_point::JoinPoint;
 use crate::meter::{InputCounts, RingMeter};
 use crate::ts::packet::{PACKET, Packet, PacketSink, packets};
 use crate::ts::tables::Tables;
-
-/// Number of tails from which on viewers may be woken by every second chunk only. Each write to a socket costs the same,
-/// whatever its size, and with fewer viewers that cost does not matter.
-const PATIENT_FROM: usize = 64;
-/// Longest time for which viewers are not told of a chunk.
-const PATIENCE: Duration = Duration::from_millis(60);
 
 /// Creates a ring whose bytes count towards `budget`.
 pub fn ring(settings: RingSettings, budget: &Budget) -> (Writer, Ring) {
@@ -70,7 +63,6 @@ pub fn ring(settings: RingSettings, budget: &Budget) -> (Writer, Ring) {
         closed: Vec::new(),
         files: Vec::new(),
         to_wake: Vec::new(),
-        all_woken_by: None,
     };
     (writer, Ring { shared })
 }
@@ -86,8 +78,6 @@ pub struct Writer {
     files: Vec<Option<FileRange>>,
     /// Tails to wake after the current call. Stored to reuse the allocation.
     to_wake: Vec<Waker>,
-    /// When the tails are woken that were not told of the newest chunk.
-    all_woken_by: Option<Instant>,
 }
 
 impl Writer {
@@ -191,9 +181,9 @@ impl Writer {
         self.shared.end(end);
     }
 
-    /// Returns the time by which the writer must be flushed; `None` if all tails know of all packets.
+    /// Returns the time by which the collected packets must be flushed; `None` if there are none.
     pub fn deadline(&self) -> Option<Instant> {
-        [self.chunker.deadline(), self.all_woken_by].into_iter().flatten().min()
+        self.chunker.deadline()
     }
 
     /// Returns the tables that are in force after the last packet.
@@ -204,10 +194,6 @@ impl Writer {
     /// Makes the chunks readable that have ended.
     pub fn publish(&mut self, now: Instant) {
         if self.closed.is_empty() {
-            if self.all_woken_by.is_some_and(|it| it <= now) {
-                self.shared.state.lock().take_wakers(WakeUp::All, &mut self.to_wake);
-                self.wake(None);
-            }
             return;
         }
         let shared = &self.shared;
@@ -226,14 +212,7 @@ impl Writer {
         meter.continuity_errors.set(self.chunker.n_continuity_errors());
         // Before the lock, because it copies.
         self.files.clear();
-        let n_tails = shared.n_tails.load(Ordering::Relaxed);
-        // Filler and the first chunk of a source are urgent, and several chunks are enough for one write.
-        let is_usual = |it: &Chunk| !it.head().filler && !it.head().discontinuity;
-        let wake_up = match &self.closed[..] {
-            [chunk] if n_tails >= PATIENT_FROM && is_usual(chunk) => WakeUp::Shift,
-            _ => WakeUp::All,
-        };
-        if n_tails >= TAILS_MIN {
+        if shared.n_tails.load(Ordering::Relaxed) >= TAILS_MIN {
             self.files.extend(self.closed.iter().map(|it| self.memory_files.append(it)));
         } else {
             self.memory_files.drop_all();
@@ -252,16 +231,11 @@ impl Writer {
                 state.evict(&shared.settings, now, Pressure::NONE);
             }
             shared.budget.adjust(before, state.memory());
-            state.take_wakers(wake_up, &mut self.to_wake);
+            state.take_wakers(&mut self.to_wake);
         }
-        self.wake((wake_up == WakeUp::Shift).then(|| now + PATIENCE));
-        self.shared.budget.enforce(now);
-    }
-
-    /// Wakes the tails whose wakers were taken, outside the lock, because they take it at once.
-    fn wake(&mut self, all_woken_by: Option<Instant>) {
-        self.all_woken_by = all_woken_by;
+        // Outside the lock, because the woken tasks take it at once.
         wake::wake(&mut self.to_wake);
+        shared.budget.enforce(now);
     }
 }
 

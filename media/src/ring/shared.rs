@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::budget::{Budget, Shrink};
 use super::end::EndReason;
 use super::settings::RingSettings;
-use super::state::{Pressure, RingState, WakeUp};
+use super::state::{Pressure, RingState};
 use crate::meter::RingMeter;
 
 /// The state that the writer, the tails and the budget share.
@@ -32,7 +32,7 @@ impl RingShared {
                 return;
             }
             state.end = Some(end);
-            state.take_wakers(WakeUp::All, &mut to_wake);
+            state.take_wakers(&mut to_wake);
         }
         to_wake.into_iter().for_each(Waker::wake);
     }

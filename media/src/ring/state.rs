@@ -92,24 +92,8 @@ pub(super) struct RingState {
     /// … until the newest of them is due.
     due: Option<Instant>,
     pub(super) end: Option<EndReason>,
-    wakers: Vec<WakerSlot>,
+    wakers: Vec<Option<Waker>>,
     free_slots: Vec<usize>,
-}
-
-/// The waker of a tail, while it waits for a chunk.
-#[derive(Default)]
-struct WakerSlot {
-    waker: Option<Waker>,
-    /// It gains nothing from a chunk that comes alone, and may be woken by every second one.
-    is_patient: bool,
-}
-
-/// The choice of the waiting tails that are woken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WakeUp {
-    All,
-    /// One chunk was written: of the patient tails, half are woken by chunks with even numbers, and half by the others.
-    Shift,
 }
 
 impl RingState {
@@ -314,7 +298,7 @@ impl RingState {
     /// Reserves a slot for the waker of one tail.
     pub(super) fn take_slot(&mut self) -> usize {
         self.free_slots.pop().unwrap_or_else(|| {
-            self.wakers.push(WakerSlot::default());
+            self.wakers.push(None);
             self.wakers.len() - 1
         })
     }
@@ -322,28 +306,17 @@ impl RingState {
     /// Frees a slot. The caller drops the returned waker outside the lock.
     pub(super) fn free_slot(&mut self, slot: usize) -> Option<Waker> {
         self.free_slots.push(slot);
-        std::mem::take(&mut self.wakers[slot]).waker
-    }
-
-    pub(super) fn set_patient(&mut self, slot: usize) {
-        self.wakers[slot].is_patient = true;
+        self.wakers[slot].take()
     }
 
     pub(super) fn wait(&mut self, slot: usize, waker: &Waker) {
-        match &mut self.wakers[slot].waker {
+        match &mut self.wakers[slot] {
             Some(known) => known.clone_from(waker),
             empty => *empty = Some(waker.clone()),
         }
     }
 
-    /// Takes the wakers of the tails that are woken now.
-    pub(super) fn take_wakers(&mut self, wake_up: WakeUp, to: &mut Vec<Waker>) {
-        let shift = self.next as usize & 1;
-        let sleeps_on = |slot: usize, it: &WakerSlot| it.is_patient && slot & 1 != shift;
-        for (slot, it) in self.wakers.iter_mut().enumerate() {
-            if wake_up == WakeUp::All || !sleeps_on(slot, it) {
-                to.extend(it.waker.take());
-            }
-        }
+    pub(super) fn take_wakers(&mut self, to: &mut Vec<Waker>) {
+        to.extend(self.wakers.iter_mut().filter_map(Option::take));
     }
 }

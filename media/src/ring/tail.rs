@@ -117,12 +117,6 @@ impl Tail {
         Self { shared, cursor, slot, meter, _guard: guard }
     }
 
-    /// Lets the ring wake this tail by every second chunk, where it has many tails. Each wake-up of a viewer costs a write
-    /// to a socket.
-    pub fn set_patient(&mut self) {
-        self.shared.state.lock().set_patient(self.slot);
-    }
-
     /// Replaces `pieces` by what to send next, and takes the lock of the ring once.
     ///
     /// The position of the tail changes when [`Tail::sent`] is called.

@@ -5,17 +5,14 @@ mod threads;
 
 use std::collections::HashMap;
 use std::io::IoSlice;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::time::{Instant, advance, sleep, sleep_until};
+use tokio::time::{Instant, advance};
 
 use super::{
-    Budget, EndReason, JoinPoint, PATIENCE, PATIENT_FROM, PIECES_MAX, Pieces, Ring, RingSettings, TAILS_MIN,
-    Tail, Writer, ring,
+    Budget, EndReason, JoinPoint, PIECES_MAX, Pieces, Ring, RingSettings, TAILS_MIN, Tail, Writer, ring,
 };
 use crate::ts::build::{AUDIO_PID, Builder, PMT_PID, VIDEO_PID};
 use crate::ts::packet::{NULL_PID, PACKET, PAT_PID, Packet, packets};
@@ -680,11 +677,11 @@ async fn the_counters_of_a_ring_include_viewers_who_have_left() {
 #[tokio::test(start_paused = true)]
 async fn a_dropped_tail_drops_its_guard_and_frees_its_slot() {
     let test = TestRing::new(RingSettings::default());
-    let guard = Arc::new(());
+    let guard = std::sync::Arc::new(());
     let tail = test.ring.tail(live(2), Some(Box::new(guard.clone())));
-    assert_eq!((test.ring.n_tails(), Arc::strong_count(&guard)), (1, 2));
+    assert_eq!((test.ring.n_tails(), std::sync::Arc::strong_count(&guard)), (1, 2));
     drop(tail);
-    assert_eq!((test.ring.n_tails(), Arc::strong_count(&guard)), (0, 1));
+    assert_eq!((test.ring.n_tails(), std::sync::Arc::strong_count(&guard)), (0, 1));
 }
 
 #[test]
@@ -768,95 +765,4 @@ async fn a_viewer_of_a_stream_without_random_access_points_does_not_wait() {
     assert_eq!(drain(&mut new).0.len(), 0);
     test.writer.allow_joins();
     assert!(!drain(&mut new).0.is_empty());
-}
-
-/// Counts how often it is woken.
-#[derive(Default)]
-struct WakeCount(AtomicUsize);
-
-impl Wake for WakeCount {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-/// A viewer that waits for the next chunk, and how often it was woken.
-struct WaitingTail {
-    tail: Tail,
-    wake_ups: Arc<WakeCount>,
-}
-
-impl WaitingTail {
-    fn new(tail: Tail) -> Self {
-        Self { tail, wake_ups: Arc::default() }
-    }
-
-    /// Returns how often it was woken since the last call.
-    fn take_wake_ups(&self) -> usize {
-        self.wake_ups.0.swap(0, Ordering::Relaxed)
-    }
-
-    /// Takes all that is stored, waits for more, and returns the number of bytes.
-    fn take(&mut self) -> usize {
-        let waker = Waker::from(Arc::clone(&self.wake_ups));
-        let (mut pieces, mut n_bytes) = (Pieces::new(), 0);
-        while self.tail.poll_pieces(&mut Context::from_waker(&waker), &mut pieces).is_ready() {
-            n_bytes += pieces.n_bytes();
-            self.tail.sent(&pieces, pieces.n_bytes());
-        }
-        n_bytes
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn many_viewers_are_woken_by_every_second_chunk_in_two_shifts_and_soon_by_the_last_one() {
-    const CHUNK: usize = 10 * PACKET;
-    for (n_viewers, is_many) in
-        [(PATIENT_FROM - 2, false), (PATIENT_FROM - 1, true), (3 * PATIENT_FROM, true)]
-    {
-        let mut test = TestRing::new(RingSettings::default());
-        test.tables();
-        test.chunk(true, 10);
-        let mut viewers: Vec<_> = (0..n_viewers).map(|_| WaitingTail::new(test.live(0))).collect();
-        viewers.iter_mut().for_each(|it| it.tail.set_patient());
-        let mut recorder = WaitingTail::new(test.live(0));
-        viewers.iter_mut().chain([&mut recorder]).for_each(|it| assert!(it.take() > 0));
-
-        let mut n_wake_ups = vec![0; n_viewers];
-        for round in 0..10 {
-            test.chunk(false, 10);
-            // Until all that were woken later, too, have been woken.
-            sleep(Duration::from_millis(40)).await;
-            assert_eq!(
-                (recorder.take_wake_ups(), recorder.take()),
-                (1, CHUNK),
-                "the others wait for no shift"
-            );
-            let mut n_now = 0_usize;
-            for (viewer, n_total) in viewers.iter_mut().zip(&mut n_wake_ups) {
-                if viewer.take_wake_ups() > 0 {
-                    n_now += 1;
-                    *n_total += 1;
-                    let n_chunks = viewer.take() / CHUNK;
-                    assert_eq!(n_chunks, if is_many && round > 0 { 2 } else { 1 }, "round {round}");
-                }
-            }
-            assert!(n_now.abs_diff(if is_many { n_viewers / 2 } else { n_viewers }) <= 1, "{n_now}");
-        }
-        assert_eq!(n_wake_ups, vec![if is_many { 5 } else { 10 }; n_viewers]);
-
-        viewers.iter_mut().for_each(|it| _ = it.take());
-        test.chunk(false, 10);
-        assert_eq!(test.writer.deadline(), is_many.then(|| Instant::now() + PATIENCE));
-        if let Some(deadline) = test.writer.deadline() {
-            sleep_until(deadline).await;
-            test.writer.flush(Instant::now());
-        }
-        sleep(Duration::from_millis(1)).await;
-        assert_eq!(test.writer.deadline(), None);
-        assert!(viewers.iter_mut().all(|it| (it.take_wake_ups(), it.take()) == (1, CHUNK)));
-        test.filler();
-        sleep(Duration::from_millis(1)).await;
-        assert!(viewers.iter_mut().all(|it| it.take_wake_ups() == 1), "filler is urgent");
-    }
 }
