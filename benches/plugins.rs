@@ -84,11 +84,7 @@ async fn main() {
     let n_crashes = options.number("--crashes", 1_000_u64);
     let data = tempfile::tempdir().expect("a temporary directory");
     let folder = data.path().display().to_string();
-    let program = Binary::start_with(
-        // As in the service files.
-        &["/usr/bin/env", "MALLOC_ARENA_MAX=4"],
-        &["serve", "--log-level", "error", "--data-dir", &folder],
-    );
+    let program = Binary::start(&["serve", "--log-level", "error", "--data-dir", &folder]);
     let address = program.address().await;
     let admin = Api::stranger_at(address).become_first_admin().await;
     let server = Server { program, address, admin };

@@ -21,7 +21,6 @@ pub async fn start(address: SocketAddr, folder: &Path, settings: &[&str]) -> Pro
     let mut command = Command::new(env!("CARGO_BIN_EXE_headwater"));
     command.arg("serve").arg("--data-dir").arg(folder).args(["--log-level", "warn"]);
     command.args(["--player-listen", &address.to_string(), "--api-listen", "127.0.0.1:0"]);
-    command.env("MALLOC_ARENA_MAX", "4");
     for setting in settings {
         command.args(["--set", setting]);
     }
