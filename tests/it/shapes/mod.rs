@@ -74,7 +74,7 @@ mod slow {
 
         /// Returns the duration of a clip in seconds, as ffmpeg reads it.
         fn clip_seconds(&self) -> &'static str {
-            if self.has_long_groups { "14" } else { "5" }
+            if self.has_long_groups { "10" } else { "5" }
         }
 
         /// Returns the part of a clip that is left out, so that a source begins in the middle of a group of pictures. The
@@ -89,7 +89,7 @@ mod slow {
 
         /// Returns the longest wait for the picture of the second source, in seconds.
         fn picture_wait(&self) -> f64 {
-            if self.has_long_groups { 9.5 } else { 0.0 }
+            if self.has_long_groups { 5.5 } else { 0.0 }
         }
 
         /// Returns how many of the packets of the second source are played.

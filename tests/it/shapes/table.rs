@@ -15,7 +15,8 @@ pub struct Shape {
     pub muxer: &'static [&'static str],
     pub added: Option<Added>,
     pub clock: ClockPid,
-    /// Whether key frames are ten seconds apart. The second source begins half a second after one.
+    /// Whether key frames are six seconds apart, so that a picture is awaited for about half as long as it may be: a busy
+    /// machine has as much time again. The second source begins half a second after one.
     pub has_long_groups: bool,
     /// Bytes before and after each packet of 188 bytes.
     pub padding: (usize, usize),
@@ -59,7 +60,7 @@ const H264_LONG_GROUPS: &[&str] = &[
     "-preset",
     "ultrafast",
     "-x264-params",
-    "keyint=250:min-keyint=250:scenecut=0:bframes=2:b-pyramid=none",
+    "keyint=150:min-keyint=150:scenecut=0:bframes=2:b-pyramid=none",
 ];
 const H264_OPEN_GOP: &[&str] = &[
     "-c:v",
@@ -130,8 +131,8 @@ pub const SHAPES: &[Shape] = &[
         explained: &[
             Explained {
                 part: "mmco: unref short failure",
-                times_max: 1,
-                reason: "the first source arrives unchanged: its first pictures refer to some that the viewer missed",
+                times_max: 3,
+                reason: "at the start and at each change of source to a picture that is not an IDR, x264 releases a picture that the viewer missed, if its frame number is not that of another one",
             },
             Explained {
                 part: "non monotonically increasing dts to muxer in stream 0",
