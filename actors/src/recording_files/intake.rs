@@ -20,7 +20,7 @@ use crate::switchboard::Switchboard;
 /// How often packets are written: a killed process loses the packets of this time.
 pub(crate) const WRITE_PERIOD: Duration = Duration::from_millis(400);
 /// Packets are written earlier if there are this many bytes.
-pub(crate) const BATCH_BYTES_MAX: usize = 256 * 1024;
+pub(crate) const BATCH_BYTES_MAX: usize = 1024 * 1024;
 
 /// Reason of gaps without a provider whose stream can be read.
 const REDIRECTED: &str =
