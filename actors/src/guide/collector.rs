@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use domain::guide::channel::GuideChannel;
 use domain::guide::programme::{self, Programme};
+use domain::guide::xmltv::{XmltvPlace, XmltvSkip, XmltvSummary};
 use domain::ids::{GuideChannelId, GuideSourceId};
 use storage::guide::{GuideWriter, StoredProgramme};
 use storage::{BulkWrite, Store};
@@ -32,6 +33,9 @@ const ICON_BYTES_MAX: usize = 2048;
 
 /// Programmes that begin later than this are left out, in seconds.
 const FUTURE_SECONDS_MAX: i64 = 366 * 86_400;
+
+/// The guide file lets a programme that does not say when it ends last at most so long, in seconds.
+const OPEN_SECONDS_MAX: i64 = 6 * 3_600;
 
 /// A guide channel during a refresh.
 struct Entry {
@@ -63,6 +67,12 @@ pub(super) struct Counts {
     pub(super) n_upcoming: u64,
     /// Elements that were left out because they are damaged.
     pub(super) n_skipped: u64,
+    /// Elements that were damaged, and stay without the damaged part.
+    pub(super) n_repaired: u64,
+    /// Programmes that do not end after their start.
+    pub(super) n_stops_wrong: u64,
+    /// The first element that was left out, and why.
+    pub(super) first_skip: Option<(XmltvPlace, XmltvSkip)>,
 }
 
 /// The receiver of a guide.
@@ -205,6 +215,13 @@ impl GuideSink for Collector<'_> {
         self.counts.n_skipped += n;
     }
 
+    fn damaged(&mut self, found: &XmltvSummary) {
+        self.counts.n_skipped += found.n_skipped();
+        self.counts.n_repaired += found.repaired;
+        self.counts.n_stops_wrong += found.stops_wrong;
+        self.counts.first_skip = self.counts.first_skip.or(found.first_skip);
+    }
+
     fn progress(&mut self, phase: GuidePhase, percent: u8) -> Result<(), GuideError> {
         (self.report)(phase, percent, self.counts)
     }
@@ -220,7 +237,7 @@ impl Collector<'_> {
     ) -> Result<(), GuideError> {
         let Window { since, now } = self.window;
         // The guide file decides when a programme ends that does not say it.
-        let end = stop.max(start);
+        let end = if stop > start { stop } else { start.saturating_add(OPEN_SECONDS_MAX) };
         if end <= since || start > now.saturating_add(FUTURE_SECONDS_MAX) {
             return Ok(());
         }

@@ -15,6 +15,7 @@ use domain::egress::Distance;
 use domain::guide::programme::Programme;
 use domain::guide::source::GuideSource;
 use domain::guide::state::GuideState;
+use domain::guide::xmltv::XmltvSummary;
 use storage::Models;
 use storage::guide::{GuideFiles, StoredProgramme};
 use tokio::runtime::Handle;
@@ -56,6 +57,9 @@ pub(crate) trait GuideSink {
 
     /// Counts elements that the input had to leave out.
     fn skipped(&mut self, n: u64);
+
+    /// Counts what was damaged in a guide in XMLTV.
+    fn damaged(&mut self, found: &XmltvSummary);
 
     /// Reports the progress: the phase, and the percentage of this phase that is done. Cheap; call it often.
     ///

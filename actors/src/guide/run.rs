@@ -16,6 +16,7 @@ use domain::event::{Event, EventBody, RefreshRef};
 use domain::guide::channel::GuideChannel;
 use domain::guide::source::GuideSource;
 use domain::guide::state::{GuideState, GuideStatus};
+use domain::guide::xmltv::{XmltvPlace, XmltvSkip};
 use domain::ids::{GuideChannelId, GuideSourceId};
 use parking_lot::Mutex;
 use rustix::process::setpriority_process;
@@ -95,6 +96,12 @@ pub struct GuideSummary {
     pub n_programmes: u64,
     /// Number of channels and programmes that were left out because they are damaged.
     pub n_skipped: u64,
+    /// Number of channels and programmes that were damaged, and stay without the damaged part.
+    pub n_repaired: u64,
+    /// Number of programmes that do not end after their start. They end with the next one of their channel.
+    pub n_stops_wrong: u64,
+    /// The first element that was left out, and why.
+    pub first_skip: Option<(XmltvPlace, XmltvSkip)>,
     /// Number of channels of the guide that no channel uses.
     pub n_unused: u64,
 }
@@ -115,15 +122,27 @@ impl GuideSummary {
 
     /// Returns the summary as sentences for an admin.
     pub fn sentence(&self) -> String {
-        let Self { is_unchanged, n_channels, n_programmes, n_skipped, n_unused } = self;
+        let Self { is_unchanged, n_channels, n_programmes, n_skipped, n_repaired, n_stops_wrong, .. } = self;
         let mut text = format!("{n_channels} channels with {n_programmes} programmes.");
         if *is_unchanged {
             text.insert_str(0, "The guide has not changed: ");
         }
         if *n_skipped > 0 {
-            text += &format!(" {n_skipped} damaged elements were left out.");
+            text += &format!(" {n_skipped} damaged elements were left out");
+            if let Some((place, reason)) = self.first_skip {
+                text += &format!(", the first one at {place}: {reason}");
+            }
+            text.push('.');
         }
-        if n_unused == n_channels && *n_channels > 0 {
+        if *n_repaired > 0 {
+            text += &format!(" {n_repaired} damaged elements were repaired.");
+        }
+        if *n_stops_wrong > 0 {
+            text += &format!(
+                " {n_stops_wrong} programmes do not end after their start, and end with the next one."
+            );
+        }
+        if self.n_unused == *n_channels && *n_channels > 0 {
             text += " No channel uses them yet.";
         }
         text
@@ -270,6 +289,9 @@ impl Job {
             n_channels: 0,
             n_programmes: finished.n_programmes(),
             n_skipped: counts.n_skipped + finished.n_refused(),
+            n_repaired: counts.n_repaired,
+            n_stops_wrong: counts.n_stops_wrong,
+            first_skip: counts.first_skip,
             n_unused: UsedGuideChannels::new(models).n_unused(&channels.present),
         };
         summary.n_channels = channels.present.len() as u64;
@@ -314,8 +336,8 @@ impl Job {
             is_unchanged: true,
             n_channels: state.n_channels,
             n_programmes: state.n_programmes,
-            n_skipped: 0,
             n_unused,
+            ..GuideSummary::default()
         };
         let state = accepted(state.clone(), mark, summary.sentence(), now);
         let (source, event) = (self.source.clone(), self.event(&summary));

@@ -6,6 +6,7 @@ use domain::account::RefreshSchedule;
 use domain::event::EventBody;
 use domain::guide::source::{GuideSource, GuideSourceKind};
 use domain::guide::state::GuideStatus;
+use domain::guide::xmltv::{XmltvPlace, XmltvSkip};
 use domain::ids::AccountId;
 use domain::source_url::SourceUrl;
 use parking_lot::Mutex;
@@ -111,6 +112,25 @@ fn source(id: u32, name: &str) -> GuideSource {
     let mut source = GuideSource::new(GuideSourceId(id), name, GuideSourceKind::Xmltv, START);
     source.url = Some(SourceUrl::new("http://guide.example/guide.xml"));
     source
+}
+
+#[test]
+fn the_message_of_a_refresh_says_what_was_damaged_and_where() {
+    let whole = GuideSummary { n_channels: 2, n_programmes: 9, ..GuideSummary::default() };
+    assert_eq!(whole.sentence(), "2 channels with 9 programmes.");
+    let place = XmltvPlace { line: 3, column: 2 };
+    let damaged = GuideSummary {
+        n_skipped: 1,
+        first_skip: Some((place, XmltvSkip::NoStart)),
+        n_repaired: 3,
+        n_stops_wrong: 4,
+        ..whole
+    };
+    assert_eq!(
+        damaged.sentence(),
+        "2 channels with 9 programmes. 1 damaged elements were left out, the first one at line 3, column 2: no valid start \
+         time. 3 damaged elements were repaired. 4 programmes do not end after their start, and end with the next one."
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -196,7 +196,7 @@ fn read(
             sink.progress(GuidePhase::Parsing, percent())?;
         }
     }
-    sink.skipped(reader.summary().n_skipped());
+    sink.damaged(reader.summary());
     Ok(())
 }
 

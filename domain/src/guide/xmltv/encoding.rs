@@ -36,11 +36,7 @@ impl GuideEncoding {
             [0, b'<', ..] => (Self::stream(UTF_16BE), 0),
             _ => match declared(start) {
                 Some(it) if it == ISO_2022_JP => (Self::stream(it), 0),
-                // Other encodings that are not similar to ASCII cannot be true: the declaration was read as ASCII.
-                it => {
-                    let declared = it.filter(|it| it.is_ascii_compatible() && *it != UTF_8);
-                    (Self::Elements(ElementEncoding { declared }), 0)
-                }
+                it => (Self::Elements(ElementEncoding::from_declared(it)), 0),
             },
         }
     }
@@ -53,6 +49,20 @@ impl GuideEncoding {
 impl ElementEncoding {
     /// UTF-8.
     pub(super) const UTF_8: Self = Self { declared: None };
+
+    /// Encodings that are not similar to ASCII cannot be true: the declaration was read as ASCII.
+    fn from_declared(declared: Option<&'static Encoding>) -> Self {
+        Self { declared: declared.filter(|it| it.is_ascii_compatible() && *it != UTF_8) }
+    }
+
+    /// Returns the number of characters; of bytes in an encoding other than UTF-8.
+    pub(super) fn n_chars(self, bytes: &[u8]) -> usize {
+        match self.declared {
+            Some(_) => bytes.len(),
+            // The other bytes of a character begin with the bits 10.
+            None => bytes.iter().filter(|it| **it & 0xC0 != 0x80).count(),
+        }
+    }
 
     /// Decodes an element.
     ///
@@ -71,10 +81,18 @@ impl ElementEncoding {
     }
 }
 
+/// Returns the encoding of the elements after another XML declaration, as in guides that were joined; `None` if it names
+/// none that can be true.
+pub(super) fn declared_encoding(declaration: &[u8]) -> Option<ElementEncoding> {
+    let found = declared(declaration).filter(|it| *it != ISO_2022_JP && it.is_ascii_compatible());
+    found.map(|it| ElementEncoding::from_declared(Some(it)))
+}
+
 /// Returns the encoding that the XML declaration names.
 fn declared(start: &[u8]) -> Option<&'static Encoding> {
     let at = memmem::find(start, b"<?xml")?;
-    let length = memmem::find(&start[at..], b"?>")?;
+    // Some declarations lack the question mark at their end.
+    let length = memchr::memchr(b'>', &start[at..])?;
     let declaration = &start[at..at + length];
     let name = memmem::find(declaration, b"encoding")?;
     let value = declaration[name + b"encoding".len()..].trim_ascii_start().strip_prefix(b"=")?;
@@ -89,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    fn declared_encoding(start: &str) -> Option<&'static Encoding> {
+    fn encoding_of(start: &str) -> Option<&'static Encoding> {
         match GuideEncoding::detect(start.as_bytes()).0 {
             GuideEncoding::Elements(it) => it.declared,
             GuideEncoding::Stream(_) => panic!("{start} is converted as a stream"),
@@ -107,11 +125,12 @@ mod tests {
             ("<?xml encoding='hz-gb-2312'?>", None),
             ("<?xml encoding='nonsense'?>", None),
             ("<?xml encoding='latin1", None),
+            ("<?xml encoding='windows-1251'><tv>", Some(WINDOWS_1251)),
             ("<?xml encoding=''?>", None),
             ("<?xml version='1.0'?><a encoding='latin1'/>", None),
             ("", None),
         ] {
-            assert_eq!(declared_encoding(start), encoding, "{start}");
+            assert_eq!(encoding_of(start), encoding, "{start}");
         }
     }
 

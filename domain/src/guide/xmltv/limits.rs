@@ -2,15 +2,15 @@
 
 use std::fmt;
 
-/// Limits of the reader. Elements beyond them are skipped and counted.
+/// Limits of the reader. What is beyond them is cut or skipped, and counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct XmltvLimits {
-    /// Larger elements are skipped. Also limits the reader's memory. The largest ones that guides have, with some hundred
-    /// credits, have less than a tenth of the default.
+    /// Larger elements are cut here, and keep the children before. Also limits the reader's memory. The largest ones that
+    /// guides have, with some hundred credits, have less than a hundredth of the default.
     pub element_bytes_max: usize,
-    /// Elements within elements below a programme or channel. The DTD has three levels.
+    /// Elements within elements below a programme or channel. The DTD has three levels. More need a repair.
     pub depth_max: usize,
-    /// Attributes of one tag. The DTD has at most eight.
+    /// Attributes of one tag. The DTD has at most eight. More need a repair.
     pub attributes_max: usize,
     /// Bytes before the first element of a guide.
     pub junk_bytes_max: u64,
@@ -22,14 +22,12 @@ pub struct XmltvLimits {
     pub key_bytes_max: usize,
     /// Names of one channel; more are ignored.
     pub names_max: usize,
-    /// Memory for programmes whose stop is unknown until the next one of their channel is read, one per channel.
-    pub waiting_bytes_max: usize,
 }
 
 impl Default for XmltvLimits {
     fn default() -> Self {
         Self {
-            element_bytes_max: 256 * 1024,
+            element_bytes_max: 4 * 1024 * 1024,
             depth_max: 16,
             attributes_max: 32,
             junk_bytes_max: 1024 * 1024,
@@ -38,7 +36,6 @@ impl Default for XmltvLimits {
             programmes_max: 20_000_000,
             key_bytes_max: 512,
             names_max: 50,
-            waiting_bytes_max: 32 * 1024 * 1024,
         }
     }
 }
@@ -48,10 +45,6 @@ impl Default for XmltvLimits {
 pub enum XmltvSkip {
     /// Not well-formed, and not in a way that can be repaired.
     Malformed,
-    /// More bytes than allowed.
-    TooLarge,
-    /// More levels or attributes than allowed.
-    TooComplex,
     /// No id of the channel, or one that is too long.
     NoChannel,
     /// The start is missing or not a time.
@@ -63,23 +56,14 @@ pub enum XmltvSkip {
 }
 
 impl XmltvSkip {
-    pub const ALL: [Self; 7] = [
-        Self::Malformed,
-        Self::TooLarge,
-        Self::TooComplex,
-        Self::NoChannel,
-        Self::NoStart,
-        Self::OutOfRange,
-        Self::TooMany,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Malformed, Self::NoChannel, Self::NoStart, Self::OutOfRange, Self::TooMany];
 }
 
 impl fmt::Display for XmltvSkip {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Malformed => "not well-formed",
-            Self::TooLarge => "too large",
-            Self::TooComplex => "too many levels or attributes",
             Self::NoChannel => "no channel id, or one that is too long",
             Self::NoStart => "no valid start time",
             Self::OutOfRange => "a start before 2000 or after 2136",
@@ -88,13 +72,33 @@ impl fmt::Display for XmltvSkip {
     }
 }
 
+/// A place in a guide, for people. Both numbers are from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct XmltvPlace {
+    pub line: u64,
+    /// In characters; in bytes if the guide declares an encoding other than UTF-8.
+    pub column: u64,
+}
+
+impl fmt::Display for XmltvPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, column {}", self.line, self.column)
+    }
+}
+
 /// Counts of a guide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct XmltvSummary {
     pub channels: u64,
     pub programmes: u64,
-    /// Programmes without a valid stop, which got one.
+    /// Elements that were damaged, and stay without the damaged part.
+    pub repaired: u64,
+    /// Programmes without a valid stop. `length` or the next programme of their channel ends them.
     pub stops_added: u64,
+    /// Those of them that have a stop, which is not a time or not after the start.
+    pub stops_wrong: u64,
+    /// The first element that was skipped, and why.
+    pub first_skip: Option<(XmltvPlace, XmltvSkip)>,
     skipped: [u64; XmltvSkip::ALL.len()],
 }
 
@@ -109,15 +113,8 @@ impl XmltvSummary {
         self.skipped.iter().sum()
     }
 
-    /// Returns a sentence about skipped elements for people; `None` if there are none.
-    pub fn problems(&self) -> Option<String> {
-        let reasons = XmltvSkip::ALL.into_iter().map(|it| (it, self.skipped(it))).filter(|(_, n)| *n > 0);
-        let reasons: Vec<_> = reasons.map(|(reason, n)| format!("{n} × {reason}")).collect();
-        (!reasons.is_empty())
-            .then(|| format!("{} elements skipped: {}", self.n_skipped(), reasons.join(", ")))
-    }
-
-    pub(super) fn skip(&mut self, reason: XmltvSkip) {
+    pub(super) fn skip(&mut self, reason: XmltvSkip, place: XmltvPlace) {
         self.skipped[reason as usize] += 1;
+        self.first_skip.get_or_insert((place, reason));
     }
 }

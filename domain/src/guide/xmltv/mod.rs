@@ -5,20 +5,23 @@
 //!
 //! ```text
 //!   bytes ─ window ─▶ scan ─▶ one element ─ decode ─▶ roxmltree ─▶ Channel, Programme
-//!                                               └─ repair ─┘ if it is not well-formed
+//!                                               └─ repair ─┘ if it is damaged
 //! ```
 
+mod document;
 mod encoding;
 mod limits;
 mod reader;
 mod repair;
 mod scan;
-mod stops;
+mod schema;
+mod tag;
+mod text;
 pub mod time;
 mod window;
 mod write;
 
-pub use self::limits::{XmltvLimits, XmltvSkip, XmltvSummary};
+pub use self::limits::{XmltvLimits, XmltvPlace, XmltvSkip, XmltvSummary};
 pub use self::reader::{Item, XmltvError, XmltvReader};
 pub use self::write::{
     XmltvChannel, write_channel, write_end, write_programme, write_programme_replacing, write_start,

@@ -1,18 +1,14 @@
 //! Reads guides.
 
-use std::collections::VecDeque;
 use std::io::{self, BufRead};
 
-use memchr::{memchr, memmem};
 use roxmltree::Node;
 
-use super::encoding::ElementEncoding;
-use super::limits::{XmltvLimits, XmltvSkip, XmltvSummary};
+use super::document::{Document, FoundElement};
+use super::limits::{XmltvLimits, XmltvPlace, XmltvSkip, XmltvSummary};
 use super::repair::repaired;
-use super::scan::{self, MARKUP_BYTES, Markup, Scan};
-use super::stops::{DURATION_SECONDS_MAX, Waiting};
+use super::schema::{self, ElementKind};
 use super::time::parse_time;
-use super::window::Window;
 use crate::guide::programme::{
     Programme, ProgrammeId, TEXT_CHARS_MAX, address, line, parse_element, programme_from_element,
 };
@@ -35,6 +31,7 @@ pub enum Item {
     Programme {
         /// The `id` of its channel; never empty. Guides can lack the channel.
         channel: String,
+        /// Its stop is its start if the guide does not say when it ends: the next one of its channel ends it.
         programme: Programme,
     },
 }
@@ -54,18 +51,25 @@ pub enum XmltvError {
     /// The items before are complete.
     #[error("the guide is truncated: it ends without </tv>")]
     Truncated,
+    /// Nothing of the guide can be read.
+    #[error("all {n} elements of the guide are damaged; the first one is at {place}: {reason}")]
+    Damaged { n: u64, place: XmltvPlace, reason: XmltvSkip },
 }
+
+/// Longer programmes are cut. Some guides fill a channel without data with one programme of a month.
+const DURATION_SECONDS_MAX: i64 = 7 * 86_400;
 
 /// Reads a guide, one element at a time: an iterator of [`Item`]s, which ends after the first error.
 ///
-/// It repairs or skips what is broken, and counts that in [`summary`](Self::summary). Memory is bounded by
-/// [`XmltvLimits`]. Entities that a document type declares are never expanded, and nothing outside is ever loaded.
+/// It repairs what is damaged, or skips it if its channel or start is lost, and counts that in
+/// [`summary`](Self::summary). Memory is bounded by [`XmltvLimits`]. Entities that a document type declares are never
+/// expanded, and nothing outside is ever loaded.
 pub struct XmltvReader<R> {
     limits: XmltvLimits,
     state: State<R>,
-    ready: VecDeque<Item>,
-    waiting: Waiting,
     summary: XmltvSummary,
+    /// Channels that were skipped.
+    n_channels_skipped: u64,
 }
 
 /// How far the reader is.
@@ -77,40 +81,10 @@ enum State<R> {
     Over(Option<XmltvError>),
 }
 
-/// The guide between its first and last byte.
-struct Document<R> {
-    window: Window<R>,
-    encoding: ElementEncoding,
-    /// Everything until these bytes is skipped.
-    skip_until: Option<&'static [u8]>,
-    /// Bytes before the first element of a guide.
-    n_junk: u64,
-    /// The error if no element of a guide is found.
-    unlike: Unlike,
-    /// An element of a guide was found.
-    is_guide: bool,
-    /// `<tv>` was read, but not `</tv>`.
-    is_open: bool,
-}
-
-/// The kind of a document other than a guide.
-#[derive(Clone, Copy)]
-enum Unlike {
-    Empty,
-    WebPage,
-    SomethingElse,
-}
-
 impl<R: BufRead> XmltvReader<R> {
     /// Reads a guide from unpacked bytes.
     pub fn new(input: R, limits: XmltvLimits) -> Self {
-        Self {
-            limits,
-            state: State::New(input),
-            ready: VecDeque::new(),
-            waiting: Waiting::default(),
-            summary: XmltvSummary::default(),
-        }
+        Self { limits, state: State::New(input), summary: XmltvSummary::default(), n_channels_skipped: 0 }
     }
 
     /// Returns the counts so far.
@@ -122,62 +96,85 @@ impl<R: BufRead> XmltvReader<R> {
     #[cfg(test)]
     pub(super) fn n_bytes_kept(&self) -> usize {
         match &self.state {
-            State::Open(document) => document.window.capacity(),
+            State::Open(document) => document.capacity(),
             State::New(_) | State::Over(_) => 0,
         }
     }
 
-    /// Reads until something is ready, or the guide is over.
-    fn advance(&mut self) {
-        self.state = match std::mem::replace(&mut self.state, State::Over(None)) {
+    /// Reads until an item is ready, or the guide is over.
+    fn advance(&mut self) -> Option<Item> {
+        let (state, item) = match std::mem::replace(&mut self.state, State::Over(None)) {
             State::New(input) => match Document::new(input) {
-                Ok(document) => State::Open(document),
-                Err(error) => State::Over(Some(error.into())),
+                Ok(document) => (State::Open(document), None),
+                Err(error) => (State::Over(Some(error.into())), None),
             },
             State::Open(mut document) => match self.read(&mut document) {
-                Ok(false) => State::Open(document),
-                Ok(true) => {
-                    self.waiting.release();
-                    State::Over(document.fault())
-                }
-                Err(error) => State::Over(Some(error)),
+                Ok(Some(item)) => (State::Open(document), Some(item)),
+                Ok(None) => (State::Over(document.fault().or_else(|| self.damage())), None),
+                Err(error) => (State::Over(Some(error)), None),
             },
-            State::Over(error) => State::Over(error),
+            over @ State::Over(_) => (over, None),
         };
+        self.state = state;
+        item
     }
 
-    /// Reads elements until one is ready. Returns true at the end of the guide.
-    fn read(&mut self, document: &mut Document<R>) -> Result<bool, XmltvError> {
-        while self.ready.is_empty() && !self.waiting.has_released() {
-            match document.next_element(&self.limits, &mut self.summary)? {
-                Some(length) => {
-                    let element = document.encoding.decode(&document.window.bytes()[..length]);
-                    if let Err(reason) = self.element(&element) {
-                        self.summary.skip(reason);
-                    }
-                    document.window.advance(length);
-                }
-                None => return Ok(true),
+    /// Returns the error of a guide in which everything is damaged.
+    fn damage(&self) -> Option<XmltvError> {
+        let (place, reason) = self.summary.first_skip.filter(|_| self.summary.programmes == 0)?;
+        let n = self.summary.n_skipped();
+        // Channels without programmes are a guide, but not if its programmes were lost.
+        let is_lost = n > self.n_channels_skipped || self.summary.channels == 0;
+        is_lost.then_some(XmltvError::Damaged { n, place, reason })
+    }
+
+    /// Reads elements until an item is ready. Returns `None` at the end of the guide.
+    fn read(&mut self, document: &mut Document<R>) -> Result<Option<Item>, XmltvError> {
+        while let Some(found) = document.next_element(&self.limits)? {
+            let read = {
+                let (bytes, encoding) = document.unread();
+                let element = encoding.decode(&bytes[..found.length]);
+                self.element(&element, found)
+            };
+            if let Err(reason) = read {
+                self.summary.skip(reason, document.place());
+                self.n_channels_skipped += u64::from(found.kind == ElementKind::Channel);
+            }
+            document.advance(found.length);
+            if let Ok(item) = read {
+                return Ok(Some(item));
             }
         }
-        Ok(false)
+        Ok(None)
     }
 
     /// Reads a whole element.
-    fn element(&mut self, element: &str) -> Result<(), XmltvSkip> {
-        if let Ok(document) = parse_element(element) {
-            return self.node(document.root_element());
+    fn element(&mut self, element: &str, found: FoundElement) -> Result<Item, XmltvSkip> {
+        if found.is_plain
+            && let Ok(document) = parse_element(element)
+            && !is_unusual(document.root_element(), found.kind)
+        {
+            match self.node(document.root_element(), found.kind) {
+                // The names of the attributes can be damaged.
+                Err(XmltvSkip::NoChannel | XmltvSkip::NoStart) => {}
+                read => return read,
+            }
         }
-        let repaired = repaired(element);
+        let repaired = repaired(element, found.kind);
         let document = parse_element(&repaired).map_err(|_| XmltvSkip::Malformed)?;
-        self.node(document.root_element())
+        let item = self.node(document.root_element(), found.kind)?;
+        self.summary.repaired += 1;
+        Ok(item)
     }
 
-    fn node(&mut self, it: Node<'_, '_>) -> Result<(), XmltvSkip> {
-        if it.has_tag_name("channel") { self.channel(it) } else { self.programme(it) }
+    fn node(&mut self, it: Node<'_, '_>, kind: ElementKind) -> Result<Item, XmltvSkip> {
+        match kind {
+            ElementKind::Channel => self.channel(it),
+            ElementKind::Programme => self.programme(it),
+        }
     }
 
-    fn channel(&mut self, it: Node<'_, '_>) -> Result<(), XmltvSkip> {
+    fn channel(&mut self, it: Node<'_, '_>) -> Result<Item, XmltvSkip> {
         let key = self.key(it.attribute("id"))?;
         if self.summary.channels >= self.limits.channels_max {
             return Err(XmltvSkip::TooMany);
@@ -197,11 +194,10 @@ impl<R: BufRead> XmltvReader<R> {
             }
         }
         self.summary.channels += 1;
-        self.ready.push_back(Item::Channel { key, names, icon });
-        Ok(())
+        Ok(Item::Channel { key, names, icon })
     }
 
-    fn programme(&mut self, it: Node<'_, '_>) -> Result<(), XmltvSkip> {
+    fn programme(&mut self, it: Node<'_, '_>) -> Result<Item, XmltvSkip> {
         let channel = self.key(it.attribute("channel"))?;
         // Panels add the same times as seconds since 1970-01-01.
         let time = |names: [&str; 2]| names.into_iter().find_map(|name| parse_time(it.attribute(name)?));
@@ -214,23 +210,17 @@ impl<R: BufRead> XmltvReader<R> {
         }
         let stop = time(["stop", "stop_timestamp"]).filter(|stop| *stop > start);
         let mut programme = programme_from_element(it, start, start);
-        let of_length = || programme.length.map(|it| start.saturating_add_unsigned(it.seconds()));
         self.summary.programmes += 1;
-        self.summary.stops_added += u64::from(stop.is_none());
-        match stop.or_else(of_length).filter(|it| *it > start) {
-            Some(stop) => {
-                programme.stop = stop.min(start + DURATION_SECONDS_MAX);
-                self.ready.extend(self.waiting.followed(&channel, start));
-                self.ready.push_back(Item::Programme { channel, programme });
-            }
-            None => {
-                self.ready.extend(self.waiting.add(channel, &programme));
-                if self.waiting.n_bytes() > self.limits.waiting_bytes_max {
-                    self.waiting.release();
-                }
-            }
+        if stop.is_none() {
+            let is_wrong = it.attribute("stop").is_some_and(|it| !it.trim().is_empty());
+            self.summary.stops_added += 1;
+            self.summary.stops_wrong += u64::from(is_wrong);
         }
-        Ok(())
+        let of_length = || programme.length.map(|it| start.saturating_add_unsigned(it.seconds()));
+        if let Some(stop) = stop.or_else(of_length) {
+            programme.stop = stop.clamp(start, start + DURATION_SECONDS_MAX);
+        }
+        Ok(Item::Programme { channel, programme })
     }
 
     /// Returns the id of a channel.
@@ -246,154 +236,27 @@ impl<R: BufRead> Iterator for XmltvReader<R> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if let Some(item) = self.ready.pop_front().or_else(|| self.waiting.pop_released()) {
+            if let Some(item) = self.advance() {
                 return Some(Ok(item));
             }
             if let State::Over(error) = &mut self.state {
                 return error.take().map(Err);
             }
-            self.advance();
         }
     }
 }
 
-impl<R: BufRead> Document<R> {
-    fn new(input: R) -> Result<Self, io::Error> {
-        let (window, encoding) = Window::new(input)?;
-        let start = window.bytes()[..window.bytes().len().min(MARKUP_BYTES * 64)].to_ascii_lowercase();
-        let unlike = if start.iter().all(u8::is_ascii_whitespace) {
-            Unlike::Empty
-        } else if memmem::find(&start, b"<html").is_some()
-            || memmem::find(&start, b"<!doctype html").is_some()
-        {
-            Unlike::WebPage
-        } else {
-            Unlike::SomethingElse
-        };
-        Ok(Self { window, encoding, skip_until: None, n_junk: 0, unlike, is_guide: false, is_open: false })
-    }
-
-    /// Returns the error of a guide that was read until its end.
-    fn fault(&self) -> Option<XmltvError> {
-        match (self.is_guide, self.unlike) {
-            (true, _) => self.is_open.then_some(XmltvError::Truncated),
-            (false, Unlike::Empty) => Some(XmltvError::Empty),
-            (false, Unlike::WebPage) => Some(XmltvError::WebPage),
-            (false, Unlike::SomethingElse) => Some(XmltvError::NotAGuide),
-        }
-    }
-
-    /// Moves the window to the next `channel` or `programme`. Returns its length, or `None` at the end.
-    fn next_element(
-        &mut self,
-        limits: &XmltvLimits,
-        summary: &mut XmltvSummary,
-    ) -> Result<Option<usize>, XmltvError> {
-        loop {
-            if !self.skip_to_markup(limits)? {
-                return Ok(None);
-            }
-            let bytes = self.window.bytes();
-            let markup = scan::markup(bytes);
-            let n_done = match markup {
-                Markup::Channel | Markup::Programme => {
-                    self.is_guide = true;
-                    // No further, so that the size of the parts that arrive makes no difference.
-                    let allowed = &bytes[..bytes.len().min(limits.element_bytes_max)];
-                    match scan::element_end(allowed, limits) {
-                        Scan::End(length) => return Ok(Some(length)),
-                        Scan::Incomplete if bytes.len() <= limits.element_bytes_max => {
-                            if self.window.is_ended() {
-                                self.is_open = true;
-                                return Ok(None);
-                            }
-                            self.window.fill()?;
-                            continue;
-                        }
-                        Scan::Incomplete => summary.skip(XmltvSkip::TooLarge),
-                        Scan::Broken(reason) => summary.skip(reason),
-                    }
-                    // Its children are read as unknown elements, until the next element of a guide.
-                    1
-                }
-                Markup::Root => match scan::tag(bytes, usize::MAX) {
-                    Ok(None) if bytes.len() <= limits.element_bytes_max && !self.window.is_ended() => {
-                        self.window.fill()?;
-                        continue;
-                    }
-                    tag => {
-                        (self.is_guide, self.is_open) = (true, true);
-                        match tag {
-                            Ok(Some(tag)) => {
-                                self.is_open = !tag.is_empty;
-                                tag.length
-                            }
-                            _ => 1,
-                        }
-                    }
-                },
-                Markup::RootEnd => {
-                    self.is_open = false;
-                    1
-                }
-                Markup::Doctype => {
-                    let end = scan::doctype_end(&bytes[..bytes.len().min(limits.doctype_bytes_max)]);
-                    let is_cut = end.is_none() && bytes.len() < limits.doctype_bytes_max;
-                    if is_cut && !self.window.is_ended() {
-                        self.window.fill()?;
-                        continue;
-                    }
-                    end.unwrap_or(1)
-                }
-                Markup::Until(end) => {
-                    self.skip_until = Some(end);
-                    2
-                }
-                Markup::Other => 1,
-            };
-            self.advance(n_done);
-        }
-    }
-
-    /// Moves the window to a `<` with enough bytes to decide about it. Returns false at the end, and after
-    /// too many bytes before a guide.
-    fn skip_to_markup(&mut self, limits: &XmltvLimits) -> Result<bool, XmltvError> {
-        loop {
-            let bytes = self.window.bytes();
-            match self.skip_until {
-                Some(end) => match memmem::find(bytes, end) {
-                    Some(at) => {
-                        self.skip_until = None;
-                        self.advance(at + end.len());
-                        continue;
-                    }
-                    // The end can be cut.
-                    None => self.advance(bytes.len().saturating_sub(end.len() - 1)),
-                },
-                None => match memchr(b'<', bytes) {
-                    Some(at) => {
-                        let is_enough = bytes.len() - at >= MARKUP_BYTES || self.window.is_ended();
-                        self.advance(at);
-                        if is_enough {
-                            return Ok(self.n_junk <= limits.junk_bytes_max);
-                        }
-                    }
-                    None => self.advance(bytes.len()),
-                },
-            }
-            if self.window.is_ended() || self.n_junk > limits.junk_bytes_max {
-                return Ok(false);
-            }
-            self.window.fill()?;
-        }
-    }
-
-    fn advance(&mut self, n_bytes: usize) {
-        self.window.advance(n_bytes);
-        if !self.is_guide {
-            self.n_junk += n_bytes as u64;
-        }
-    }
+/// Returns whether an element that is well-formed has children where they do not belong, or names in capital letters.
+fn is_unusual(element: Node<'_, '_>, kind: ElementKind) -> bool {
+    element.children().filter(Node::is_element).any(|child| {
+        let name = child.tag_name().name();
+        name.starts_with(|it: char| it.is_ascii_uppercase())
+            || child.first_element_child().is_some_and(|it| {
+                let part = it.tag_name().name();
+                let is_text = kind.has_child(name) || schema::is_inline(name);
+                is_text && kind.has_child(part) && !schema::has_part(name, part)
+            })
+    })
 }
 
 /// Returns the text of an element, with the parts that comments separate.

@@ -51,6 +51,11 @@ impl<R: BufRead> Window<R> {
         self.bytes.capacity()
     }
 
+    /// Returns whether the bytes are as they arrive, so that each element can have an encoding of its own.
+    pub(super) fn is_ascii_compatible(&self) -> bool {
+        self.decoder.is_none()
+    }
+
     /// Returns whether no bytes follow.
     pub(super) fn is_ended(&self) -> bool {
         self.is_ended

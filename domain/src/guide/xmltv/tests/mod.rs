@@ -9,6 +9,7 @@ use super::*;
 use crate::guide::programme::{Programme, from_xml, to_xml};
 
 mod corpus;
+mod damage;
 
 /// 2024-05-06 18:00:00 UTC.
 const AT: i64 = 1_715_018_400;
@@ -61,6 +62,14 @@ fn titles(guide: impl AsRef<[u8]>) -> Vec<String> {
     programmes(guide).into_iter().map(|it| it.3).collect()
 }
 
+/// Returns the title of a programme.
+fn title_of(item: &Item) -> &str {
+    match item {
+        Item::Programme { programme, .. } => programme.title(),
+        Item::Channel { .. } => panic!("{item:?} is a channel"),
+    }
+}
+
 /// Returns a programme of an hour, as guides write it.
 fn element(title: &str) -> String {
     format!(
@@ -88,73 +97,37 @@ fn channels_and_programmes_come_in_the_order_of_the_guide() {
         ]
     );
     assert_eq!((summary.channels, summary.programmes, summary.n_skipped()), (2, 1, 0));
-    assert_eq!(summary.problems(), None);
+    assert_eq!((summary.repaired, summary.first_skip), (0, None));
 }
 
 #[test]
-fn a_programme_without_a_stop_ends_when_the_next_one_of_its_channel_starts() {
-    let at = |channel: &str, time: &str, rest: &str| {
-        format!(
-            "<programme start='20240506{time}' channel='{channel}'{rest}<title>{time}</title></programme>"
-        )
+fn a_programme_without_a_stop_after_its_start_lasts_as_long_as_it_says_or_until_the_next_one() {
+    let at = |time: &str, rest: &str| {
+        format!("<programme start='20240506{time}' channel='a'{rest}<title>{time}</title></programme>")
     };
     let guide = [
         "<tv>".to_owned(),
-        at("a", "1800", ">"),
-        at("b", "1800", ">"),
-        at("a", "1830", " stop='20240506183000'>"),
-        at("b", "1900", " stop='202405062000'>"),
-        at("a", "1840", "><length units='minutes'>5</length>"),
-        at("a", "1850", ">"),
-        // Out of order.
-        at("a", "1845", " stop='202405061850'>"),
-        at("c", "0000", ">"),
-        // Too late to be the end of the one before.
-        at("c", "1200", ">"),
-        at("d", "1800", " stop='20240531'>"),
+        at("1800", ">"),
+        at("1810", " stop=''>"),
+        at("1820", " stop='20240506182000'>"),
+        at("1830", " stop='20240506180000'>"),
+        at("1840", " stop='later'>"),
+        at("1850", " stop='202405061800'><length units='minutes'>5</length>"),
+        at("1900", "><length units='hours'>999999</length>"),
+        at("1910", " stop='20240531'>"),
+        at("1920", " stop='202405061930'>"),
         "</tv>".to_owned(),
     ]
     .concat();
-    let expected = [
-        ("a", 0, 30 * 60, "1800"),
-        ("b", 0, HOUR, "1800"),
-        ("b", HOUR, 2 * HOUR, "1900"),
-        ("a", 30 * 60, 40 * 60, "1830"),
-        ("a", 40 * 60, 45 * 60, "1840"),
-        ("a", 50 * 60, 110 * 60, "1850"),
-        ("a", 45 * 60, 50 * 60, "1845"),
-        ("c", -18 * HOUR, -17 * HOUR, "0000"),
-        ("d", 0, 7 * 24 * HOUR, "1800"),
-        ("c", -6 * HOUR, -5 * HOUR, "1200"),
-    ]
-    .map(|(channel, start, stop, title)| (channel.to_owned(), start, stop, title.to_owned()));
-    assert_eq!(programmes(&guide), expected);
-    assert_eq!(read(&guide).2.stops_added, 7);
+    let minutes: Vec<_> = programmes(&guide).into_iter().map(|it| (it.2 - it.1) / 60).collect();
+    assert_eq!(minutes, [0, 0, 0, 0, 0, 5, 7 * 24 * 60, 7 * 24 * 60, 10]);
+    let summary = read(&guide).2;
+    assert_eq!((summary.stops_added, summary.stops_wrong), (7, 4));
 }
 
 #[test]
-fn programmes_that_wait_for_a_stop_take_bounded_memory() {
-    let all: String =
-        (0..100).map(|n| format!("<programme start='20240506180000' channel='{n}'/>")).collect();
-    let guide = format!("<tv>{all}</tv>");
-    let limits = XmltvLimits { waiting_bytes_max: 1_000, ..XmltvLimits::default() };
-    let (items, error, summary) = read_with(guide.as_bytes(), limits);
-    assert_eq!((items.len(), error, summary.stops_added), (100, None, 100));
-    let is_default =
-        |it: &Item| matches!(it, Item::Programme { programme, .. } if programme.stop == AT + HOUR);
-    assert!(items.iter().all(is_default));
-}
-
-#[test]
-fn what_is_broken_is_skipped_alone_and_counted_by_its_reason() {
+fn an_element_without_channel_or_start_is_skipped_alone_and_counted_by_its_reason() {
     for (broken, reason) in [
-        ("<programme start='20240506180000' channel='a'><title>A</title>", XmltvSkip::Malformed),
-        ("<programme start='20240506180000' channel='a'><title>A</programme>", XmltvSkip::Malformed),
-        ("<programme start=\"20240506180000 channel='a'><title>A</title></programme>", XmltvSkip::Malformed),
-        (
-            "<programme start='20240506180000' channel='a' channel='b'><title>A</title></programme>",
-            XmltvSkip::Malformed,
-        ),
         ("<programme start='20240506180000'><title>A</title></programme>", XmltvSkip::NoChannel),
         ("<programme start='20240506180000' channel=' '><title>A</title></programme>", XmltvSkip::NoChannel),
         ("<programme channel='a'><title>A</title></programme>", XmltvSkip::NoStart),
@@ -163,16 +136,16 @@ fn what_is_broken_is_skipped_alone_and_counted_by_its_reason() {
         ("<programme start='22000101000000' channel='a'><title>A</title></programme>", XmltvSkip::OutOfRange),
         ("<channel><display-name>A</display-name></channel>", XmltvSkip::NoChannel),
     ] {
-        let guide = format!("<tv>{}{broken}{}</tv>", element("before"), element("after"));
+        let guide = format!("<tv>{}\n ä{broken}{}{broken}</tv>", element("before"), element("after"));
         assert_eq!(titles(&guide), ["before", "after"], "{broken}");
         let summary = read(&guide).2;
-        assert_eq!((summary.skipped(reason), summary.n_skipped()), (1, 1), "{broken}");
-        assert_eq!(summary.problems(), Some(format!("1 elements skipped: 1 × {reason}")));
+        assert_eq!((summary.skipped(reason), summary.n_skipped()), (2, 2), "{broken}");
+        assert_eq!(summary.first_skip, Some((XmltvPlace { line: 2, column: 3 }, reason)));
     }
 }
 
 #[test]
-fn every_limit_costs_the_elements_beyond_it_only() {
+fn every_limit_costs_what_is_beyond_it_only() {
     let small = XmltvLimits {
         element_bytes_max: 300,
         depth_max: 3,
@@ -182,19 +155,25 @@ fn every_limit_costs_the_elements_beyond_it_only() {
         ..XmltvLimits::default()
     };
     let large = "x".repeat(300);
-    for (beyond, reason) in [
-        (element(&large), XmltvSkip::TooLarge),
-        (element(&large.repeat(1_000)), XmltvSkip::TooLarge),
+    let with = |text: &str| element(&format!("beyond</title>{text}<title>B"));
+    for beyond in [
+        with(&large),
+        with(&large.repeat(1_000)),
         // The next element begins before its end, which is far beyond the limit.
-        (element(&large).replace("</programme>", ""), XmltvSkip::TooLarge),
-        (element("<a><a/></a>"), XmltvSkip::TooComplex),
-        (element("<a a='' b='' c='' d='' e=''/>"), XmltvSkip::TooComplex),
-        (element("A").replace("'a'", "'abcde'"), XmltvSkip::NoChannel),
-        ("<channel id='abcde'/>".to_owned(), XmltvSkip::NoChannel),
+        with(&large).replace("</programme>", ""),
+        with("<desc><a><a><a></a></a></a></desc>"),
+        with("<desc a='' b='' c='' d='' e=''/>"),
     ] {
         let guide = format!("<tv>{}{beyond}{}</tv>", element("before"), element("after"));
         let (items, error, summary) = read_with(guide.as_bytes(), small);
-        assert_eq!((items.len(), error, summary.skipped(reason)), (2, None, 1), "{reason}");
+        let titles: Vec<_> = items.iter().map(title_of).collect();
+        assert_eq!((titles, error), (vec!["before", "beyond", "after"], None), "{}", &beyond[..80]);
+        assert_eq!((summary.repaired, summary.n_skipped()), (1, 0), "{}", &beyond[..80]);
+    }
+    for beyond in [element("A").replace("'a'", "'abcde'"), "<channel id='abcde'/>".to_owned()] {
+        let guide = format!("<tv>{}{beyond}{}</tv>", element("before"), element("after"));
+        let (items, error, summary) = read_with(guide.as_bytes(), small);
+        assert_eq!((items.len(), error, summary.skipped(XmltvSkip::NoChannel)), (2, None, 1));
     }
     let names = "<display-name>a</display-name><display-name>b</display-name><display-name>c</display-name>";
     let channel = format!("<tv><channel id='a'>{names}</channel></tv>");
@@ -233,6 +212,7 @@ fn a_large_guide_takes_no_more_memory_than_a_small_one() {
         format!("{}<programme start='20240506180000' channel='a'><title>{long}", element("A")),
         format!("{}{}", element("A"), element(&long)),
         format!("<programme channel='a' start='2024'/><programme channel='b' start='20240506'><!--{long}"),
+        format!("<tv>{}", "<!--<?<![CDATA[<!DOCTYPE <title a='<a b=\"".repeat(10_000)),
     ] {
         let input = BufReader::new(Repeated { text: part.as_bytes(), n_left: 8, unread: b"" });
         let mut reader = XmltvReader::new(input, XmltvLimits::default());
@@ -291,7 +271,7 @@ proptest! {
         write_end(&mut out);
         let (items, error, summary) = read(&out);
         prop_assert_eq!((items, error), (expected, None));
-        prop_assert_eq!(summary.n_skipped() + summary.stops_added, 0);
+        prop_assert_eq!(summary.n_skipped() + summary.stops_added + summary.repaired, 0);
     }
 
     #[test]
