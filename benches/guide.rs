@@ -22,6 +22,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use domain::guide::marks::with_marks;
 use domain::guide::programme::{from_xml, to_xml};
 use domain::guide::xmltv::{
     Item, XmltvLimits, XmltvReader, write_end, write_programme, write_programme_replacing, write_start,
@@ -121,7 +122,7 @@ fn read(path: &Path, mut visit: impl FnMut(&str, i64, i64, &str)) -> u64 {
     for item in XmltvReader::new(input, XmltvLimits::default()) {
         if let Item::Programme { channel, programme } = item.expect("the guide is valid") {
             inner.clear();
-            to_xml(&programme, &mut inner);
+            to_xml(&with_marks(&programme), &mut inner);
             visit(&channel, programme.start, programme.stop, &inner);
             n += 1;
         }

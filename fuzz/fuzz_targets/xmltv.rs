@@ -5,6 +5,7 @@
 
 use std::io::{BufRead, BufReader};
 
+use domain::guide::marks::with_marks;
 use domain::guide::programme::{ProgrammeId, from_xml, to_xml};
 use domain::guide::xmltv::time::{parse_time, push_time};
 use domain::guide::xmltv::{
@@ -52,6 +53,7 @@ fuzz_target!(|data: &[u8]| {
                 assert!(!channel.is_empty() && channel.len() <= LIMITS.key_bytes_max);
                 assert!(programme.start <= programme.stop);
                 assert!((ProgrammeId::START_MIN..=ProgrammeId::START_MAX).contains(&programme.start));
+                let _ = with_marks(programme);
                 let _ =
                     (programme.season_episode(), programme.year(), programme.imdb_id(), programme.tmdb_id());
                 let mut inner = String::new();

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use domain::guide::channel::GuideChannel;
+use domain::guide::marks::with_marks;
 use domain::guide::programme::{self, Programme};
 use domain::guide::xmltv::{XmltvPlace, XmltvSkip, XmltvSummary};
 use domain::ids::{GuideChannelId, GuideSourceId};
@@ -204,7 +205,8 @@ impl GuideSink for Collector<'_> {
     }
 
     fn programme(&mut self, key: &str, programme: &Programme) -> Result<(), GuideError> {
-        self.put(key, (programme.start, programme.stop), |inner| programme::to_xml(programme, inner))
+        let programme = with_marks(programme);
+        self.put(key, (programme.start, programme.stop), |inner| programme::to_xml(&programme, inner))
     }
 
     fn stored(&mut self, key: &str, programme: &StoredProgramme) -> Result<(), GuideError> {

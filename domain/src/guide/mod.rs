@@ -4,6 +4,7 @@ pub mod channel;
 pub mod dvb;
 pub mod generated;
 pub mod index;
+pub mod marks;
 pub mod matching;
 pub mod programme;
 pub mod schedules_direct;

@@ -4,7 +4,8 @@ use super::{DESCRIPTION_CHARS_MAX, PROGRAMME_TEXT_CHARS_MAX, RecordedProgramme};
 use crate::guide::programme::Programme;
 
 impl RecordedProgramme {
-    /// Returns what a recording keeps of a programme of the guide channel with this key.
+    /// Returns what a recording keeps of a programme of the guide channel with this key. Title and sub-title are without
+    /// marks, so that the recordings of a series have one name.
     pub fn from_guide(programme: &Programme, id: String, tvg_id: &str) -> Self {
         let (season, episode) = programme.season_episode();
         let short = |it: &str, chars_max: usize| match it.len() <= chars_max {
@@ -18,8 +19,8 @@ impl RecordedProgramme {
         };
         Self {
             id: Some(id),
-            title: short(programme.title(), PROGRAMME_TEXT_CHARS_MAX),
-            sub_title: programme.sub_title().map(|it| short(it, PROGRAMME_TEXT_CHARS_MAX)),
+            title: short(&programme.plain_title(), PROGRAMME_TEXT_CHARS_MAX),
+            sub_title: programme.plain_sub_title().map(|it| short(&it, PROGRAMME_TEXT_CHARS_MAX)),
             description: programme.description().map(|it| short(it, DESCRIPTION_CHARS_MAX)),
             tvg_id: Some(short(tvg_id, PROGRAMME_TEXT_CHARS_MAX)),
             season,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{GuideSection, ServiceId, read_section};
+use crate::guide::marks::with_marks;
 use crate::guide::programme::to_xml;
 
 /// Maximum number of services. A satellite has about two thousand.
@@ -69,7 +70,7 @@ impl ServiceGuides {
                 let mut has_changed = is_of_this_stream && self.assign(origin, service);
                 for programme in programmes.into_iter().filter(|it| it.stop > now) {
                     let mut xml = String::new();
-                    to_xml(&programme, &mut xml);
+                    to_xml(&with_marks(&programme), &mut xml);
                     has_changed |= self.put(service, programme.start, (programme.stop, xml.into()), now);
                 }
                 has_changed

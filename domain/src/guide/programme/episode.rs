@@ -1,39 +1,8 @@
 //! Season and episode, out of the notations that guides use.
 
 use super::parts::EpisodeNumber;
+use crate::guide::marks::{EPISODE_WORDS, SEASON_WORDS};
 
-/// Words before the number of a season, in lower case.
-const SEASON_WORDS: [&str; 12] = [
-    "s",
-    "se",
-    "season",
-    "series",
-    "staffel",
-    "saison",
-    "temporada",
-    "stagione",
-    "sezon",
-    "seizoen",
-    "säsong",
-    "t",
-];
-/// Words before the number of an episode, in lower case.
-const EPISODE_WORDS: [&str; 14] = [
-    "e",
-    "ep",
-    "eps",
-    "epi",
-    "episode",
-    "épisode",
-    "episodio",
-    "episódio",
-    "folge",
-    "odcinek",
-    "odc",
-    "aflevering",
-    "afl",
-    "avsnitt",
-];
 /// Longer numbers are dates or identifiers.
 const DIGITS_MAX: usize = 5;
 

@@ -14,6 +14,8 @@ mod read;
 mod text;
 mod write;
 
+use std::borrow::Cow;
+
 pub use self::addresses::{AddressKind, push_replacing_addresses};
 pub(crate) use self::brief::brief_from_xml;
 pub use self::id::ProgrammeId;
@@ -28,6 +30,7 @@ pub use self::text::{DESCRIPTION_CHARS_MAX, ENTRIES_MAX, TEXT_CHARS_MAX};
 pub(crate) use self::text::{address, line};
 pub use self::write::to_xml;
 pub(crate) use self::write::without_catchup_id;
+use super::marks::{self, MarkedText};
 
 /// A programme. Lists with texts in several languages have the preferred one first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -88,12 +91,27 @@ impl Programme {
         self.titles.first().map_or("", |it| &it.text)
     }
 
+    /// Returns the preferred title without its marks, by which programmes are compared.
+    pub fn plain_title(&self) -> Cow<'_, str> {
+        marks::plain(self.title(), MarkedText::Title)
+    }
+
     pub fn sub_title(&self) -> Option<&str> {
         first(&self.sub_titles)
     }
 
+    /// Returns the preferred sub-title without its marks.
+    pub fn plain_sub_title(&self) -> Option<Cow<'_, str>> {
+        self.sub_title().map(|it| marks::plain(it, MarkedText::SubTitle))
+    }
+
     pub fn description(&self) -> Option<&str> {
         first(&self.descriptions)
+    }
+
+    /// Returns the preferred description without its marks.
+    pub fn plain_description(&self) -> Option<Cow<'_, str>> {
+        self.description().map(|it| marks::plain(it, MarkedText::Description))
     }
 
     /// Returns season and episode, both from 1, from the first episode number that has one of them.

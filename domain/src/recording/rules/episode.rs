@@ -1,9 +1,12 @@
 //! The identity of an episode, by which showings of the same one are recognised.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use super::normal_text::{FNV_BASIS, each_normal_byte, fnv};
 use super::weekly::CivilDay;
+use crate::guide::marks::year_of_title;
 use crate::guide::programme::Programme;
 
 /// The identity of an episode: a hash that never changes from one version to the next.
@@ -16,9 +19,9 @@ pub struct EpisodeKey {
 
 impl EpisodeKey {
     /// Returns the identity of a programme: the episode id of the guide, season and episode, the subtitle or the description,
-    /// the first that the guide has. Without any of them, guide channel and start identify it.
+    /// the first that the guide has. Without any of them, guide channel and start identify it. Texts count without marks.
     pub fn from_programme(programme: &Programme, guide_key: &str) -> Self {
-        let title = programme.title();
+        let title = &*programme.plain_title();
         let known = |parts: &[&str]| Self { hash: hash(parts), is_known: true };
         if let Some(id) =
             programme.episode_numbers.iter().find_map(|it| episode_id(it.system.as_deref(), &it.value))
@@ -26,14 +29,18 @@ impl EpisodeKey {
             return known(&["id", id]);
         }
         if let (season, Some(episode)) = programme.season_episode() {
-            let number = format!("{}.{episode}", season.unwrap_or_default());
+            let mut number = format!("{}.{episode}", season.unwrap_or_default());
+            // A series and its remake have the same title without the year.
+            if let Some(year) = year_of_title(programme.title()) {
+                number.push_str(&format!(".{year}"));
+            }
             return known(&["number", title, &number]);
         }
-        let text = |it: Option<&'_ str>| it.map(str::trim).filter(|it| !it.is_empty()).map(str::to_owned);
-        if let Some(sub_title) = text(programme.sub_title()) {
+        let text = |it: Option<Cow<'_, str>>| it.map(|it| it.trim().to_owned()).filter(|it| !it.is_empty());
+        if let Some(sub_title) = text(programme.plain_sub_title()) {
             return known(&["subtitle", title, &sub_title]);
         }
-        if let Some(description) = text(programme.description()) {
+        if let Some(description) = text(programme.plain_description()) {
             return known(&["description", title, &description]);
         }
         let start = programme.start.to_string();

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::normal_text::{is_same, normal_hash};
 use super::{ProgrammeTest, RecordingRule, RuleSelection};
+use crate::guide::marks::{MarkedText, plain, plain_of_rule};
 use crate::guide::programme::Programme;
 use crate::guide::text_query::{QUERY_CHARS_MAX, TextQuery};
 use crate::guide::words::{lower, lower_into, words};
@@ -58,7 +59,11 @@ impl TextTest {
             format!("{first}{}.", chars.as_str().trim_end_matches('.'))
         };
         Ok(match self.mode {
-            TextMode::Exact => CompiledTest::Exact(self.text.clone()),
+            TextMode::Exact => {
+                let plain = plain_of_rule(&self.text);
+                let plain = (*plain != *self.text).then(|| plain.into_owned());
+                CompiledTest::Exact(self.text.clone(), plain)
+            }
             TextMode::Contains => CompiledTest::Contains(lower(self.text.trim())),
             TextMode::Search => {
                 let query = TextQuery::parse(&self.text).map_err(|it| sentence(it.to_string()))?;
@@ -76,7 +81,8 @@ impl TextTest {
 }
 
 enum CompiledTest {
-    Exact(String),
+    /// The text, and the text without marks if it has some that do not name one showing.
+    Exact(String, Option<String>),
     /// In lower case.
     Contains(String),
     Search(TextQuery),
@@ -88,7 +94,9 @@ impl CompiledTest {
     /// `lowered` is the text in lower case.
     fn holds(&self, text: &str, lowered: &str) -> bool {
         match self {
-            Self::Exact(wanted) => is_same(wanted, text),
+            Self::Exact(wanted, plain) => {
+                is_same(wanted, text) || plain.as_deref().is_some_and(|it| is_same(it, text))
+            }
             Self::Contains(wanted) => lowered.contains(wanted.as_str()),
             Self::Search(query) => {
                 let found = words(text);
@@ -133,7 +141,7 @@ pub struct RuleSet {
     made_of: Vec<(RuleSubject, ProgrammeTest)>,
 }
 
-/// Titles that were compared with the tests of one [`RuleSet`].
+/// Titles that were compared with the tests of one [`RuleSet`]. A title passes a test as it is or without its marks.
 #[derive(Default)]
 pub(super) struct TitleMemo {
     titles: HashMap<Box<str>, KnownTitle, Plain>,
@@ -143,6 +151,8 @@ pub(super) struct TitleMemo {
 struct KnownTitle {
     /// Hash of the title in its normal form.
     hash: u64,
+    /// The title without its marks and its hash, if it has marks.
+    plain: Option<(Box<str>, u64)>,
     /// Tests without a guide id that the title passes.
     passed: Box<[u32]>,
 }
@@ -229,9 +239,23 @@ impl RuleSet {
     /// Returns what has to be known about a title.
     fn know(&self, title: &str, lowered: &mut String) -> KnownTitle {
         let hash = normal_hash(title);
+        let mut passed = Vec::new();
+        self.add_passed(title, hash, lowered, &mut passed);
+        let plain = plain(title, MarkedText::Title);
+        let plain = (*plain != *title).then(|| (Box::from(&*plain), normal_hash(&plain)));
+        if let Some((plain, hash)) = &plain {
+            self.add_passed(plain, *hash, lowered, &mut passed);
+            passed.sort_unstable();
+            passed.dedup();
+        }
+        KnownTitle { hash, plain, passed: passed.into() }
+    }
+
+    /// Adds the tests without a guide id that a text passes as a title.
+    fn add_passed(&self, title: &str, hash: u64, lowered: &mut String, passed: &mut Vec<u32>) {
         let test = |at: &u32| self.tests.get(*at as usize).and_then(|it| it.title.as_ref());
         let exact = self.by_title.get(&hash).into_iter().flatten().copied();
-        let mut passed: Vec<u32> = exact.filter(|at| self.is_title(*at, title)).collect();
+        passed.extend(exact.filter(|at| self.is_title(*at, title)));
         if let Some((positions, set)) = &self.expressions
             // Most titles match none, which is found out faster than which ones match.
             && title.len() <= TEXT_BYTES_MAX
@@ -244,13 +268,12 @@ impl RuleSet {
             let is_passed = |at: &&u32| test(at).is_none_or(|it| it.holds(title, lowered));
             passed.extend(self.others.iter().filter(is_passed));
         }
-        KnownTitle { hash, passed: passed.into() }
     }
 
     /// Returns whether a test wants exactly this title.
     fn is_title(&self, at: u32, title: &str) -> bool {
         let test = self.tests.get(at as usize).and_then(|it| it.title.as_ref());
-        matches!(test, Some(CompiledTest::Exact(wanted)) if is_same(wanted, title))
+        test.is_some_and(|it| matches!(it, CompiledTest::Exact(..)) && it.holds(title, ""))
     }
 
     pub fn is_empty(&self) -> bool {
@@ -269,11 +292,14 @@ impl RuleSet {
         let guide_id = test.tvg_id.as_deref().map(|it| lower(it.trim())).filter(|it| !it.is_empty());
         let id_hash = guide_id.as_deref().map(normal_hash);
         match (id_hash, &title) {
-            (Some(id), Some(CompiledTest::Exact(text))) => {
-                self.by_both.entry(id).or_default().push((normal_hash(text), at));
-            }
-            (None, Some(CompiledTest::Exact(text))) => {
-                self.by_title.entry(normal_hash(text)).or_default().push(at);
+            (id, Some(CompiledTest::Exact(text, plain))) => {
+                for text in [Some(text), plain.as_ref()].into_iter().flatten() {
+                    let hash = normal_hash(text);
+                    match id {
+                        Some(id) => self.by_both.entry(id).or_default().push((hash, at)),
+                        None => self.by_title.entry(hash).or_default().push(at),
+                    }
+                }
             }
             (Some(id), _) => self.by_guide_id.entry(id).or_default().push(at),
             (None, _) => self.others.push(at),
@@ -324,17 +350,20 @@ impl ChannelRules<'_> {
             }
         };
         known.passed.iter().for_each(|it| visit(*it));
-        let from = self.exact.partition_point(|it| it.0 < known.hash);
-        let found = self.exact.iter().skip(from).take_while(|it| it.0 == known.hash).map(|it| it.1);
-        found.filter(|at| set.is_title(*at, title)).for_each(&mut visit);
-        if self.others.is_empty() {
-            return;
-        }
-        lower_into(title, &mut self.lowered);
-        for at in &self.others {
-            let test = set.tests.get(*at as usize).and_then(|it| it.title.as_ref());
-            if test.is_none_or(|it| it.holds(title, &self.lowered)) {
-                visit(*at);
+        let plain = known.plain.as_ref().map(|(title, hash)| (&**title, *hash));
+        for (title, hash) in [Some((title, known.hash)), plain].into_iter().flatten() {
+            let from = self.exact.partition_point(|it| it.0 < hash);
+            let found = self.exact.iter().skip(from).take_while(|it| it.0 == hash).map(|it| it.1);
+            found.filter(|at| set.is_title(*at, title)).for_each(&mut visit);
+            if self.others.is_empty() {
+                continue;
+            }
+            lower_into(title, &mut self.lowered);
+            for at in &self.others {
+                let test = set.tests.get(*at as usize).and_then(|it| it.title.as_ref());
+                if test.is_none_or(|it| it.holds(title, &self.lowered)) {
+                    visit(*at);
+                }
             }
         }
     }

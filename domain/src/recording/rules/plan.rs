@@ -14,6 +14,7 @@ use uuid::Uuid;
 use super::matching::RuleSubject;
 use super::normal_text::is_same;
 use super::{EpisodeKey, HORIZON_MS, RecordingRule, RuleMemory, RuleSelection};
+use crate::guide::marks::{MarkedText, plain};
 use crate::ids::{ChannelId, RecordingId, RecordingRuleId, UserId};
 use crate::recording::{FollowedAiring, RECORDING_MS_MAX, RecordedProgramme, Recording, RecordingStatus};
 
@@ -514,7 +515,9 @@ fn is_on(airing: &Airing, followed: &FollowedAiring) -> bool {
 }
 
 fn has_same_title(airing: &Airing, recording: &Recording) -> bool {
-    let title = |it: &Option<RecordedProgramme>| it.as_ref().map(|it| it.title.clone()).unwrap_or_default();
+    let title = |it: &Option<RecordedProgramme>| {
+        it.as_ref().map(|it| plain(&it.title, MarkedText::Title).into_owned()).unwrap_or_default()
+    };
     is_same(&title(&airing.programme), &title(&recording.programme))
 }
 

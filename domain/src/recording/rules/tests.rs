@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::*;
+use crate::guide::marks::with_marks;
 use crate::guide::programme::{EpisodeNumber, LocalText, PreviouslyShown, Programme, to_xml};
 use crate::ids::{RecordingId, RecordingRuleId};
 use crate::recording::{RecordedFile, Recording, RecordingInput, RecordingStatus};
@@ -209,6 +210,54 @@ fn texts_are_compared_in_the_way_of_the_mode() {
     check(ProgrammeTest { description: about(Contains, "murder"), ..exact("x") }, "x", "Love.", false);
     let only_description = ProgrammeTest { description: about(Regex, "mur+der"), ..ProgrammeTest::default() };
     check(only_description, "any", "A murder.", true);
+}
+
+#[test]
+fn titles_are_compared_without_their_marks() {
+    use TextMode::{Contains, Exact, Regex};
+    let check = |test: ProgrammeTest, title: &str, expected: bool| {
+        for tvg_id in [None, Some("a.tv".to_owned())] {
+            let test = ProgrammeTest { tvg_id, ..test.clone() };
+            let mut stage = Stage::new([rule(test.clone())]).guide("a.tv", &[1], [programme(1, 2, title)]);
+            assert_eq!(!stage.scheduled().is_empty(), expected, "{test:?} {title}");
+        }
+    };
+    check(title(Exact, "Harbour Lights"), "Harbour Lights ᴺᵉʷ", true);
+    check(title(Exact, "Harbour Lights"), "New: Harbour Lights S01 E05 [HD]", true);
+    check(title(Exact, "Harbour Lights"), "Harbour Lights Extra ᴺᵉʷ", false);
+    check(title(Exact, "Harbour Lights ᴺᵉʷ"), "Harbour Lights", true);
+    check(title(Exact, "Harbour Lights (N)"), "Harbour Lights ᴺᵉʷ", true);
+    check(title(Exact, "Harbour Lights S01 E05"), "Harbour Lights S01 E05", true);
+    check(title(Exact, "Harbour Lights S01 E05"), "Harbour Lights S01 E06", false);
+    check(title(Exact, "Harbour Lights (2005)"), "Harbour Lights (1963)", false);
+    check(title(Regex, "lights$"), "Harbour Lights ᴺᵉʷ", true);
+    check(title(Regex, "ᴺᵉʷ$"), "Harbour Lights ᴺᵉʷ", true);
+    check(title(Contains, "our lights"), "Harbour (New) Lights", true);
+}
+
+#[test]
+fn marks_count_for_new_only_and_for_episodes() {
+    let marked = |from: i64, title: &str| {
+        let shown = programme(from, from + 1, title);
+        with_marks(&shown).into_owned()
+    };
+    let new_only = rule(ProgrammeTest { only_new: true, ..exact("Lights") });
+    let shown = [
+        marked(1, "Lights (R)"),
+        marked(3, "Lights ᴺᵉʷ S1E5"),
+        marked(5, "Lights S1 Ep5 (R)"),
+        marked(7, "Lights (N) S1E6"),
+    ];
+    let mut stage = Stage::new([new_only]).guide("a", &[1], shown);
+    assert_eq!(stage.scheduled(), ["1@3-4", "1@7-8"]);
+    let titles: Vec<_> = stage.recordings.iter().map(|it| it.title().to_owned()).collect();
+    assert_eq!(titles, ["Lights", "Lights"]);
+    let shown = [
+        Programme { sub_titles: vec![LocalText::new("Boats (New)")], ..programme(1, 2, "Lights (HD)") },
+        Programme { sub_titles: vec![LocalText::new("Boats")], ..programme(3, 4, "Lights") },
+    ];
+    let mut stage = Stage::new([rule(exact("Lights"))]).guide("a", &[1], shown);
+    assert_eq!(stage.scheduled(), ["1@1-2"], "one episode");
 }
 
 #[test]

@@ -94,7 +94,7 @@ async fn the_grid_shows_a_day_of_the_visible_channels_and_nothing_for_channels_w
     let entry = &grid["data"][0];
     let expected = json!({
         "id": entry["id"], "start_time": at(now, -12), "end_time": at(now, 12), "title": "One today",
-        "sub_title": null, "description": "About One today.", "tvg_id": "one", "season": null, "episode": null,
+        "display_title": "One today", "sub_title": null, "description": "About One today.", "tvg_id": "one", "season": null, "episode": null,
         "is_new": false, "is_live": false, "is_premiere": false, "is_finale": false, "channel_ids": [1, 3],
     });
     assert_eq!(*entry, expected);

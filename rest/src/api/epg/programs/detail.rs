@@ -22,8 +22,10 @@ pub(crate) struct ProgramDetailView {
     start_time: Time,
     /// End of the programme.
     end_time: Time,
-    /// Title in the first language of the guide.
+    /// Title in the first language of the guide, without marks such as `(New)`: the one that rules compare.
     title: String,
+    /// The title as the guide writes it, for people.
+    display_title: String,
     /// Title of the episode.
     sub_title: Option<String>,
     /// Description.
@@ -165,7 +167,8 @@ impl ProgramDetailView {
             id: entry.id,
             start_time: time(entry.start),
             end_time: time(entry.stop),
-            title: programme.title().to_owned(),
+            title: programme.plain_title().into_owned(),
+            display_title: programme.title().to_owned(),
             sub_title: text(programme.sub_title()),
             description: text(programme.description()),
             tvg_id,

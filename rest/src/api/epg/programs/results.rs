@@ -43,9 +43,12 @@ pub(crate) struct SearchResultView {
     /// Same as in the list of programmes.
     #[field(may_be_absent, example = "4503601413783552")]
     id: EntryId,
-    /// Title in the first language of the guide.
+    /// Title in the first language of the guide, without marks such as `(New)`: the one that rules compare.
     #[field(may_be_absent)]
     title: String,
+    /// The title as the guide writes it, for people.
+    #[field(may_be_absent)]
+    display_title: String,
     /// Title of the episode.
     #[field(may_be_absent)]
     sub_title: Option<String>,
@@ -202,7 +205,8 @@ impl ResultContext {
             .filter_map(|id| streams.entry(*id).or_insert_with(|| self.stream(*id)).clone());
         SearchResultView {
             id: entry.id,
-            title: programme.title().to_owned(),
+            title: programme.plain_title().into_owned(),
+            display_title: programme.title().to_owned(),
             sub_title: programme.sub_title().map(str::to_owned),
             description: programme.description().map(str::to_owned),
             start_time: time(entry.start),

@@ -21,9 +21,12 @@ pub(crate) struct ProgramView {
     start_time: Time,
     /// End of the programme.
     end_time: Time,
-    /// Title in the first language of the guide.
+    /// Title in the first language of the guide, without marks such as `(New)`: the one that rules compare.
     #[field(example = "Evening News")]
     title: String,
+    /// The title as the guide writes it, for people.
+    #[field(example = "Evening News ᴺᵉʷ")]
+    display_title: String,
     /// Title of the episode.
     sub_title: Option<String>,
     /// Description.
@@ -40,7 +43,8 @@ impl ProgramView {
             id: entry.id,
             start_time: time(entry.start),
             end_time: time(entry.stop),
-            title: programme.title().to_owned(),
+            title: programme.plain_title().into_owned(),
+            display_title: programme.title().to_owned(),
             sub_title: programme.sub_title().map(str::to_owned),
             description: programme.description().map(str::to_owned),
             tvg_id: tvg_id.to_owned(),
@@ -59,9 +63,12 @@ pub(crate) struct GridProgramView {
     pub(in crate::api::epg) start_time: Time,
     /// End of the programme.
     pub(in crate::api::epg) end_time: Time,
-    /// Title in the first language of the guide.
+    /// Title in the first language of the guide, without marks such as `(New)`: the one that rules compare.
     #[field(example = "Evening News")]
     pub(in crate::api::epg) title: String,
+    /// The title as the guide writes it, for people.
+    #[field(example = "Evening News ᴺᵉʷ")]
+    pub(in crate::api::epg) display_title: String,
     /// Title of the episode.
     pub(in crate::api::epg) sub_title: Option<String>,
     /// Description.
@@ -109,7 +116,8 @@ impl GridProgramView {
             id: entry.id,
             start_time: time(entry.start),
             end_time: time(entry.stop),
-            title: programme.title().to_owned(),
+            title: programme.plain_title().into_owned(),
+            display_title: programme.title().to_owned(),
             sub_title: programme.sub_title().map(str::to_owned),
             description: programme.description().map(str::to_owned),
             tvg_id: tvg_id.to_owned(),
