@@ -18,7 +18,7 @@ const axis = axisAt(NOW);
 const at = (hour: number, minute = 0) => new Date(2031, 4, 4, hour, minute).getTime();
 const programme = (id: number, from: number, until: number) => ({
 	id,
-	title: `P${id}`,
+	display_title: `P${id}`,
 	start_time: new Date(from).toISOString(),
 	end_time: new Date(until).toISOString(),
 });

@@ -19,7 +19,8 @@ export interface Programme {
 	id: number | string;
 	start_time: string;
 	end_time: string;
-	title: string;
+	/** As the guide writes it, with marks. */
+	display_title: string;
 }
 
 /** A part of the row of a channel: a programme, or a gap. */
