@@ -1,7 +1,7 @@
 //! How soon are 20,000 channels matched with 50,000 guide channels on one core, and how many links are right?
 //!
-//! The channels are generated from the guide channels as providers write names: with countries before or after the name or in
-//! the group only, qualities, decorations, capitals, numbers as words, and without spaces. A part of them is in no guide, or
+//! The channels are generated from the guide channels as providers write names: with countries before or after the name, with
+//! or without a separator, or in the group only, qualities, decorations, capitals, numbers as words, and without spaces. A part of them is in no guide, or
 //! only in that of another country or with another time shift. Each channel knows its guide channel, so precision is the
 //! share of links that are right, and recall the share of channels in a guide that are linked.
 //!
@@ -298,7 +298,7 @@ fn offered(station: &Station, dice: &mut Dice) -> (String, Option<String>) {
         name = format!("{name} +{}", station.shift);
     }
     let group = dice.pick(&["Sports", "Movies", "General", "VIP"]);
-    match dice.below(10) {
+    match dice.below(15) {
         0..=2 => (format!("{code}: {name}"), Some(group.to_owned())),
         3 => (format!("|{code}| {name}"), Some(group.to_owned())),
         4 => (format!("{code} - {name}"), None),
@@ -306,6 +306,11 @@ fn offered(station: &Station, dice: &mut Dice) -> (String, Option<String>) {
         6 => (format!("★ {name}"), Some(format!("{code} | {group}"))),
         7 => (name, Some(country.to_owned())),
         8 => (name, Some(format!("{code}: {group}"))),
+        // Without a separator.
+        9 | 10 => (format!("{code} {name}"), Some(group.to_owned())),
+        11 => (format!("{} {name}", country.to_uppercase()), None),
+        12 => (format!("#{code} {name} (1080p60)"), Some(group.to_owned())),
+        13 => (format!("{code} (P) {name}"), Some(group.to_owned())),
         // Nothing states the country.
         _ => (name, Some(group.to_owned())),
     }

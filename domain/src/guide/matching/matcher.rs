@@ -152,7 +152,7 @@ impl Matcher {
             id: entry.id,
             source: entry.source,
             priority: entry.priority,
-            key: entry.key.to_lowercase().into(),
+            key: entry.key.into(),
             country: key.as_ref().and_then(|it| it.country).or_else(|| common_country(&names)),
             shift: shift(&names, key.as_ref()),
             quality: key.as_ref().map(|it| it.quality).unwrap_or_default(),
@@ -175,13 +175,14 @@ impl Matcher {
         let tvg_key = subject.tvg_id.and_then(NormalKey::parse);
         let place = place(&name, tvg_key.as_ref(), subject.group);
         let quality = name.quality;
-        let id = subject.tvg_id.and_then(guide_id).map(str::to_lowercase);
+        let tvg_id = subject.tvg_id.and_then(guide_id);
+        let id = tvg_id.map(str::to_lowercase);
         let learned = AliasName::from_channel(subject).and_then(|it| self.learned.get(&it));
         if let Some((at, _)) = learned.filter(|it| it.1 == id) {
             return self.linked(*at, Reason::Learned);
         }
-        if let Some(at) = id.and_then(|it| self.by_key.get(it.as_str())?.first()) {
-            return self.linked(*at, Reason::SameId);
+        if let Some(at) = tvg_id.and_then(|it| self.with_key(it, &id.unwrap_or_default())) {
+            return self.linked(at, Reason::SameId);
         }
         let of_station = subject.station.map(str::trim).and_then(|it| self.by_station.get(it)?.first());
         if let Some(at) = of_station {
@@ -201,10 +202,43 @@ impl Matcher {
         }
         let (of_name, is_too_common) = self.candidates_by_name(&name, place, lists_all);
         let by_name = self.decide(of_name, quality, is_too_common);
+        let has_same_name = || by_name.candidates.first().is_some_and(|it| it.points >= SAME_NAME_POINTS);
+        let is_linked = matches!(by_name.decision, Decision::Link(_)) && has_same_name();
+        if !is_linked && let Some(confirmed) = self.with_leading_country(subject, tvg_key.as_ref(), lists_all)
+        {
+            return confirmed;
+        }
         match by_name.candidates.is_empty() {
             true => by_key,
             false => by_name,
         }
+    }
+
+    /// Returns the first guide channel with exactly this key, or with this key in another case. `lower` is the key in lower
+    /// case.
+    fn with_key(&self, key: &str, lower: &str) -> Option<u32> {
+        let guides = self.by_key.get(lower)?;
+        let exact = guides.iter().find(|it| *self.guides[**it as usize].key == *key);
+        exact.or(guides.first()).copied()
+    }
+
+    /// Decides for a channel whose name begins with a country without a separator. `None` unless a guide channel of the same
+    /// name in this country confirms it.
+    fn with_leading_country(
+        &self,
+        subject: &Subject<'_>,
+        key: Option<&NormalKey>,
+        lists_all: bool,
+    ) -> Option<MatchResult> {
+        let name = NormalName::with_leading_country(subject.name, &self.settings.rules)?;
+        let (mut found, is_too_common) =
+            self.candidates_by_name(&name, place(&name, key, subject.group), lists_all);
+        let is_confirmed = |it: &Scored| {
+            it.points >= SAME_NAME_POINTS && it.reasons.iter().any(|it| matches!(it, Reason::SameCountry(_)))
+        };
+        found.retain(is_confirmed);
+        let decided = self.decide(found, name.quality, is_too_common);
+        matches!(decided.decision, Decision::Link(_)).then_some(decided)
     }
 
     fn linked(&self, at: u32, reason: Reason) -> MatchResult {
@@ -320,7 +354,8 @@ impl Matcher {
             let has = |wanted: fn(&Reason) -> bool| it.reasons.iter().any(wanted);
             has(|it| matches!(it, Reason::SameWords)) && has(|it| matches!(it, Reason::SameCountry(_)))
         };
-        first.source != second.source && (first.key == second.key || (is_in_country(a) && is_in_country(b)))
+        let has_same_key = || first.key.to_lowercase() == second.key.to_lowercase();
+        first.source != second.source && (has_same_key() || (is_in_country(a) && is_in_country(b)))
     }
 }
 

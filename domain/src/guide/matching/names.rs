@@ -3,8 +3,8 @@
 use super::countries::Country;
 use super::tokens::{Gap, Token, Tokens, split};
 use super::vocabulary::{
-    Quality, digits, is_common_word, is_decoration, is_leading_code, is_region, is_remark, is_weak, quality,
-    quality_of_two,
+    Quality, digits, is_bundle, is_common_word, is_decoration, is_leading_code, is_region, is_remark,
+    is_weak, quality, quality_of_two,
 };
 
 /// Texts that an admin wants to be ignored in names, besides those that always are. Compared regardless of case.
@@ -81,17 +81,31 @@ pub struct NormalName {
 impl NormalName {
     /// Reads a name. Only its first 512 characters count.
     pub fn new(name: &str, rules: &NameRules) -> Self {
+        Self::read(name, rules, false).0
+    }
+
+    /// Reads a name whose first word is a country without a separator behind it, as in `US CNN` or `DE RTL HD`. `None` if
+    /// nothing speaks for that: the word may as well be the beginning of the name, as in `USA Network`. Only a guide channel
+    /// of the same name in this country confirms it.
+    pub(super) fn with_leading_country(name: &str, rules: &NameRules) -> Option<Self> {
+        let (found, has_led) = Self::read(name, rules, true);
+        (has_led && found.is_usable()).then_some(found)
+    }
+
+    /// Returns the normal form, and whether a country was taken from its beginning because `may_lead` allowed it.
+    fn read(name: &str, rules: &NameRules, may_lead: bool) -> (Self, bool) {
         let is_ruled = !(rules.prefixes.is_empty() && rules.suffixes.is_empty() && rules.parts.is_empty());
         let tokens = if is_ruled { split(&rules.apply(&shortened(name))) } else { split(name) };
         let Tokens { words, is_closed, shift, is_heading } = tokens;
         let mut parts = Parts { words, is_closed, found: Self { shift, is_heading, ..Self::default() } };
         parts.take_quality();
         parts.take_prefixes();
+        let has_led = may_lead && parts.take_leading_country();
         parts.take_suffixes();
         let Parts { words, found, .. } = parts;
         let has_word = words.iter().any(|it| it.text.chars().any(char::is_alphabetic));
         let word = |it: Token| digits(&it.text).map_or(it.text, str::to_owned);
-        Self { words: words.into_iter().map(word).collect(), has_word, ..found }
+        (Self { words: words.into_iter().map(word).collect(), has_word, ..found }, has_led)
     }
 
     /// Returns the words that tell channels apart: without `TV`, `Channel` and `The`, unless a number or a single letter
@@ -125,6 +139,12 @@ pub(super) fn squashed<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
 
 fn shortened(name: &str) -> String {
     name.chars().take(super::tokens::NAME_CHARS_MAX).collect()
+}
+
+/// Returns whether a word is a remark of the provider: also a single letter in brackets, which tells its lines apart.
+fn is_remark_word(word: &Token) -> bool {
+    let is_letter = || word.text.chars().count() == 1 && word.text.chars().all(char::is_alphabetic);
+    is_remark(&word.text) || (word.bracket > 0 && is_letter())
 }
 
 fn is_distinctive(word: &str) -> bool {
@@ -194,7 +214,10 @@ impl Parts {
             let is_part = end < self.words.len() || (self.words[0].bracket > 0 && self.is_closed);
             let is_part = is_part && end <= 2 && self.leaves_name(0..end);
             let country = if is_part { self.country_of(0..end) } else { None };
-            let is_remark = |it: &Token| is_remark(&it.text) || is_region(&it.text);
+            // Another station could have a single letter.
+            let has_name = self.words[end..].iter().any(|it| is_distinctive(&it.text));
+            let is_service = |it: &Token| has_name && is_bundle(&it.text);
+            let is_remark = |it: &Token| is_remark_word(it) || is_region(&it.text) || is_service(it);
             if let Some(country) = country {
                 self.found.country = self.found.country.or(Some(country));
                 self.remove(0..end);
@@ -216,6 +239,29 @@ impl Parts {
         }
     }
 
+    /// Takes away a country at the beginning, whose name or code is written as providers mark their lists: in capitals. Codes
+    /// that are words as well need a name that is not in capitals, or a stated quality. Returns whether there was one.
+    fn take_leading_country(&mut self) -> bool {
+        let [first, second, ..] = self.words.as_slice() else { return false };
+        let is_apart = second.before >= Gap::Space && first.is_upper && self.found.country.is_none();
+        let is_shouted =
+            self.words[1..].iter().all(|it| it.is_upper || !it.text.chars().any(char::is_alphabetic));
+        let has_quality = self.found.quality != Quality::Standard;
+        let is_word = is_common_word(&first.text) && first.text != "us" && is_shouted && !has_quality;
+        let country = Country::from_code(&first.text).filter(|_| !is_word);
+        let country = country.or_else(|| Country::from_name(&first.text));
+        match country.filter(|_| is_apart && self.leaves_name(0..1)) {
+            Some(country) => {
+                self.found.country = Some(country);
+                self.remove(0..1);
+                // What the word hid: `US (P) News`, `DE VIP News`.
+                self.take_prefixes();
+                true
+            }
+            None => false,
+        }
+    }
+
     /// Takes away what follows a name: `(US)`, `| DE`, ` UK`, `Germany`, `(Backup)`.
     fn take_suffixes(&mut self) {
         let mut at = self.words.len();
@@ -226,7 +272,7 @@ impl Parts {
             if let Some(country) = country {
                 self.found.country = self.found.country.or(Some(country));
                 self.remove(start..at);
-            } else if is_part && self.words[start..at].iter().all(|it| is_remark(&it.text)) {
+            } else if is_part && self.words[start..at].iter().all(is_remark_word) {
                 self.remove(start..at);
             } else if !self.take_last_word(at - 1) {
                 return;

@@ -28,8 +28,21 @@ pub(super) fn quality(word: &str) -> Option<Quality> {
         "sd" | "lq" | "hq" | "480p" | "480i" | "576p" | "576i" | "540p" | "360p" | "hevc" | "avc"
         | "h264" | "h265" | "x264" | "x265" | "av1" | "vp9" | "hdr" | "hdr10" | "sdr" | "mpeg2" | "mpeg4"
         | "25fps" | "30fps" | "50fps" | "60fps" | "fps" => Quality::Standard,
-        _ => return None,
+        _ => return with_frame_rate(word),
     })
+}
+
+/// Returns the quality of lines with a frame rate, such as `1080p60` or `576i25`.
+fn with_frame_rate(word: &str) -> Option<Quality> {
+    let (lines, rate) = word.split_once(['p', 'i'])?;
+    let is_rate = matches!(rate, "24" | "25" | "30" | "48" | "50" | "59" | "60" | "100" | "120");
+    let lines: u32 = lines.parse().ok().filter(|_| is_rate)?;
+    match lines {
+        2160 | 4320 => Some(Quality::Ultra),
+        720 | 1080 | 1440 => Some(Quality::High),
+        360 | 480 | 540 | 576 => Some(Quality::Standard),
+        _ => None,
+    }
 }
 
 /// Returns the quality that two adjacent words state.
@@ -66,6 +79,38 @@ pub(super) fn is_remark(word: &str) -> bool {
                 | "audio"
                 | "channels"
         )
+}
+
+/// Returns whether a word before a separator is a service that sells channels of others, so that it is not part of the name.
+pub(super) fn is_bundle(word: &str) -> bool {
+    matches!(
+        word,
+        "sling"
+            | "prime"
+            | "pluto"
+            | "plutotv"
+            | "roku"
+            | "tubi"
+            | "xumo"
+            | "plex"
+            | "stirr"
+            | "samsung"
+            | "samsungtv"
+            | "fubo"
+            | "hulu"
+            | "philo"
+            | "directv"
+            | "dtv"
+            | "xfinity"
+            | "dstv"
+            | "zattoo"
+            | "waipu"
+            | "magenta"
+            | "freeview"
+            | "freesat"
+            | "fast"
+            | "ppv"
+    )
 }
 
 /// Returns whether a word before a separator stands for several countries.

@@ -154,6 +154,71 @@ fn guide_ids_and_stations_count_before_names() {
     assert_eq!(guide.find(&station, false).candidates[0].reasons, [Reason::SameStation]);
 }
 
+/// The beginning of the name is a country only if the guide has the rest of it there.
+#[test]
+fn a_country_before_a_name_without_a_separator_is_confirmed_by_the_guide() {
+    let rows = [
+        ("wave.us", "Wave"),
+        ("amber.us", "Amber Movies"),
+        ("one.uk", "Crown One"),
+        ("erste.de", "Erstes Programm"),
+        ("polska.pl", "Polska 1"),
+        ("une.fr", "Une"),
+        ("uno.it", "Rete Uno"),
+        ("sport.us", "Sportline"),
+        ("usa.us", "USA Network"),
+        ("net.us", "Network"),
+        ("limits.no", "Limits"),
+        ("f24.fr", "France 24"),
+        ("rtl.de", "RTL"),
+        ("rtl.nl", "RTL"),
+    ];
+    let guide = guide(&rows);
+    for (name, key) in [
+        ("USA Wave", Some("wave.us")),
+        ("US Wave HD", Some("wave.us")),
+        ("US WAVE", Some("wave.us")),
+        ("IT RETE UNO HD", Some("uno.it")),
+        ("USA AMBER MOVIES", Some("amber.us")),
+        ("USA Amber Movies UHD", Some("amber.us")),
+        ("UK Crown One HD", Some("one.uk")),
+        ("DE Erstes Programm HD", Some("erste.de")),
+        ("GERMANY Erstes Programm", Some("erste.de")),
+        ("PL Polska 1 HD", Some("polska.pl")),
+        ("FR Une FHD", Some("une.fr")),
+        ("IT Rete Uno HD", Some("uno.it")),
+        ("US (P) Sportline", Some("sport.us")),
+        ("#US Sportline", Some("sport.us")),
+        ("US VIP Sportline", Some("sport.us")),
+        ("Sportline (1080p60)", Some("sport.us")),
+        ("DE RTL HD", Some("rtl.de")),
+        ("NL RTL HD", Some("rtl.nl")),
+        ("USA Network", Some("usa.us")),
+        ("FRANCE 24", Some("f24.fr")),
+        // The guide does not confirm these.
+        ("AT RTL HD", None),
+        ("DE Wave", None),
+        ("NO LIMITS", None),
+        ("Us Wave", None),
+        ("US Sportline 3", None),
+        ("FR Une+1", None),
+        ("Sportline 3", None),
+        ("Une+1", None),
+        ("Kino Une Stars", None),
+    ] {
+        let found = link(&guide, &named(name)).map(|it| rows[it as usize - 1].0);
+        assert_eq!(found, key, "{name}");
+    }
+}
+
+#[test]
+fn a_guide_id_in_its_exact_case_counts_before_one_in_another_case() {
+    let guide = guide(&[("rtl", "RTL Radio"), ("RTL", "RTL Television"), ("Vox", "Vox")]);
+    for (id, expected) in [("rtl", 1), ("RTL", 2), ("Rtl", 1), ("VOX", 3)] {
+        assert_eq!(link(&guide, &Subject { tvg_id: Some(id), ..named("x") }), Some(expected), "{id}");
+    }
+}
+
 #[test]
 fn equally_good_candidates_are_refused_and_listed() {
     let guide = guide(&[("abc1", "ABC"), ("abc2", "ABC"), ("abc3", "ABC News")]);

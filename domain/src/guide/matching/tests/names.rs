@@ -17,6 +17,9 @@ fn names_as_providers_write_them_have_one_normal_form() {
         ("RTL [H.265]", "rtl", "", 0, Standard),
         ("RTL H265", "rtl", "", 0, Standard),
         ("RTL HEVC 50fps", "rtl", "", 0, Standard),
+        ("RTL (1080p60)", "rtl", "", 0, High),
+        ("RTL 576i25", "rtl", "", 0, Standard),
+        ("RTL 2160p50", "rtl", "", 0, Ultra),
         ("RTL Full HD", "rtl", "", 0, High),
         ("RTL HD+", "rtl", "", 0, High),
         ("ESPNHD", "espn", "", 0, High),
@@ -83,6 +86,12 @@ fn names_as_providers_write_them_have_one_normal_form() {
         ("RTL RAW", "rtl", "", 0, Standard),
         ("WWE Raw", "wwe raw", "", 0, Standard),
         ("RTL [VIP] [Multi]", "rtl", "", 0, Standard),
+        ("US: (P) RTL", "rtl", "us", 0, Standard),
+        ("RTL (P)", "rtl", "", 0, Standard),
+        ("Sling: CNN", "cnn", "", 0, Standard),
+        ("PLUTO | US | CNN", "cnn", "us", 0, Standard),
+        ("Prime Time", "prime time", "", 0, Standard),
+        ("Sport (1)", "sport 1", "", 0, Standard),
         ("Sky Cinema (East)", "sky cinema east", "", 0, Standard),
     ];
     for (name, words, country, shift, quality) in rows {

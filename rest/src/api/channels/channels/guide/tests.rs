@@ -343,11 +343,11 @@ async fn channels_are_filtered_and_ordered_by_their_guide_channels() {
 #[tokio::test]
 async fn settings_decide_how_channels_are_matched() {
     let rest = stage().await;
-    let id = make(&rest, json!({ "name": "Sling - BBC One" })).await;
+    let id = make(&rest, json!({ "name": "Homecast - BBC One" })).await;
     assert_eq!(matched(&rest, json!({ "preview": true })).await["matches_count"], 0);
     let settings = rest.admin("GET", "/api/core/settings/", Value::Null).await.body;
     let row = settings["results"].as_array().unwrap().iter().find(|it| it["key"] == "epg_settings").unwrap();
-    let value = json!({ "epg_match_mode": "advanced", "epg_match_ignore_prefixes": ["sling -"] });
+    let value = json!({ "epg_match_mode": "advanced", "epg_match_ignore_prefixes": ["homecast -"] });
     let path = format!("/api/core/settings/{}/", row["id"]);
     let set = rest.admin("PATCH", &path, json!({ "value": value })).await;
     assert_eq!(set.status, 200, "{}", set.text);
