@@ -91,7 +91,7 @@ pub use self::fetch::{
     RelayedAnswer, RelayedBody, RelayedError, Relaying, Validators,
 };
 pub use self::guide::{
-    GUIDE_CHANNELS_MAX, GuideError, GuideOptions, GuideParts, GuidePhase, GuideRefreshStart,
+    GUIDE_CHANNELS_MAX, GuideError, GuideOptions, GuideParts, GuidePhase, GuidePreview, GuideRefreshStart,
     GuideRefreshStatus, GuideRefreshes, GuideServices, GuideSummary, SchedulesDirect, ServiceAccount,
     ServiceError, WrittenEdit, WrittenError, is_same_guide, refresh_guide,
 };
@@ -106,7 +106,7 @@ pub use self::integrations::{
     IntegrationSettings, IntegrationStatus, Integrations, LogFilter, Page, PluginTargets, TestResult,
 };
 pub use self::live_settings::LiveSettings;
-pub use self::matching::{match_after_refresh, matcher, subject};
+pub use self::matching::{GuideMatches, guide_matches, match_after_refresh, matcher, subject};
 pub use self::permissions::{VisibleRecordings, may_watch, view_limits, vod_limits};
 pub use self::plans::{Plans, StorePlans, Target};
 pub use self::playlist::{

@@ -7,13 +7,14 @@ use domain::core_settings::{self, EPG_SETTINGS, SYSTEM_SETTINGS};
 use domain::group::Group;
 use domain::guide::channel::GuideChannel;
 use domain::guide::index::SourceOrder;
-use domain::guide::matching::{Decision, GuideEntry, MatchSettings, Matcher, Subject};
+use domain::guide::matching::{Decision, GuideEntry, MatchSettings, Matcher, Reason, Subject};
 use domain::guide::source::GuideSourceKind;
 use domain::ids::{ChannelId, GuideChannelId, GuideSourceId};
 use storage::{Models, Table};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::now_ms;
+use crate::guide::GuidePreview;
 
 /// Channels that one commit links.
 const CHANNELS_AT_ONCE: usize = 500;
@@ -56,6 +57,44 @@ pub fn subject<'a>(channel: &'a Channel, groups: &'a Table<Group>) -> Subject<'a
     }
 }
 
+/// How many channels a guide that is no source yet would serve.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GuideMatches {
+    /// Channels with the id of one of its channels.
+    pub n_same_id: usize,
+    /// Channels that matching would link with it, those with the same id included.
+    pub n_matches: usize,
+    /// Those of them that have no guide now.
+    pub n_new: usize,
+}
+
+/// Counts the channels that a guide would serve. Blocks.
+pub fn guide_matches(models: &Models, preview: &GuidePreview) -> GuideMatches {
+    let entries = preview.channels.iter().zip(1..).map(|((key, names), id)| GuideEntry {
+        id: GuideChannelId(id),
+        source: GuideSourceId(0),
+        priority: 0,
+        has_station_keys: false,
+        key,
+        names,
+    });
+    let matcher = Matcher::new(entries, std::iter::empty(), match_settings(models));
+    let (guide, sources, groups) = (models.guide.load(), models.guide_sources.load(), models.groups.load());
+    let order = SourceOrder::new(sources.iter().map(|it| &**it));
+    let mut matches = GuideMatches::default();
+    for channel in models.channels.load().iter() {
+        let found = matcher.find(&subject(channel, &groups), false);
+        if !matches!(found.decision, Decision::Link(_)) {
+            continue;
+        }
+        let is_same_id = found.candidates.iter().any(|it| it.reasons.contains(&Reason::SameId));
+        matches.n_same_id += usize::from(is_same_id);
+        matches.n_matches += 1;
+        matches.n_new += usize::from(guide.shown_channel(channel, &order).is_none());
+    }
+    matches
+}
+
 /// Links the channels that have no guide channel, if the settings want that after refreshes. Returns how many were linked.
 /// Blocks; ends early with the links that are written when it is told to stop.
 ///
@@ -92,7 +131,9 @@ pub fn match_after_refresh(models: &Models, stop: &CancellationToken) -> Result<
                 let Some(channel) = before.filter(|_| write.owner_of::<GuideChannel>(to.0).is_some()) else {
                     continue;
                 };
-                write.put(&Channel { guide_channel: Some(to), updated_at: now_ms(), ..channel })?;
+                // Found by what the playlist says, so that its offset belongs to it.
+                let linked = Channel { guide_channel: Some(to), keeps_stream_offset: true, ..channel };
+                write.put(&Channel { updated_at: now_ms(), ..linked })?;
                 n += 1;
             }
             Ok::<_, storage::Error>(n)

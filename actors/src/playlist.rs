@@ -13,6 +13,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use domain::account::GUIDE_URLS_MAX;
 use domain::egress::{Distance, Reach};
+use domain::guide::shift::SHIFT_ATTRIBUTE;
 use domain::playlist::m3u::{
     PlaylistEntry, PlaylistItem, PlaylistLimits, PlaylistParser, PlaylistProblem, PlaylistProblemKind,
 };
@@ -65,7 +66,7 @@ pub struct PlaylistFindings {
     pub has_header: bool,
     /// Addresses of guides on the web that the playlist names; at most [`GUIDE_URLS_MAX`].
     pub guide_urls: Vec<SourceUrl>,
-    /// Attributes of the playlist that describe an archive, and hold for entries without their own.
+    /// Attributes of the playlist that describe an archive or the offset of guides, and hold for entries without their own.
     pub(crate) catchup: Vec<(String, String)>,
 }
 
@@ -282,7 +283,8 @@ fn take(
 ) {
     match item {
         PlaylistItem::Header(header) => {
-            let catchup = header.attributes.into_iter().filter(|it| it.0.starts_with("catchup"));
+            let is_of_all = |it: &(String, String)| it.0.starts_with("catchup") || it.0 == SHIFT_ATTRIBUTE;
+            let catchup = header.attributes.into_iter().filter(is_of_all);
             findings.catchup.extend(catchup.take(CATCHUP_MAX.saturating_sub(findings.catchup.len())));
             for url in header.guide_urls.into_iter().filter(SourceUrl::is_http) {
                 if findings.guide_urls.len() < GUIDE_URLS_MAX && !findings.guide_urls.contains(&url) {

@@ -13,6 +13,7 @@ use crate::panel::{LiveForm, PanelLogin};
 use crate::pattern::Pattern;
 use crate::playlist::content::StreamContent;
 use crate::playlist::filters::StreamFilter;
+use crate::playlist::m3u;
 use crate::proxy::ProxyAddress;
 use crate::settings::seconds;
 use crate::source_url::SourceUrl;
@@ -23,7 +24,7 @@ use crate::vod::TitleKind;
 pub const CUSTOM_ACCOUNT: AccountId = AccountId(1);
 
 /// Maximum number of addresses of guides that are kept of a playlist.
-pub const GUIDE_URLS_MAX: usize = 10;
+pub const GUIDE_URLS_MAX: usize = m3u::GUIDE_URLS_MAX;
 
 /// A subscription at a provider: the origin of streams, and settings that their upstream connections share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -35,6 +35,17 @@ pub struct Channel {
     /// The guide channel that an admin or the matching linked. Without one, the guide channel with its `tvg_id` counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guide_channel: Option<GuideChannelId>,
+    /// Guide channels that fill the hours and the fields that those before them lack, in order. They follow the linked guide
+    /// channel, or the one with its `tvg_id`.
+    #[serde(default)]
+    pub further_guides: Vec<GuideChannelId>,
+    /// Minutes by which its programmes are later than its guide says; `None` leaves it to its first stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guide_offset: Option<i16>,
+    /// Whether the offset of its first stream also applies to the linked guide channel. The offset belongs to the guide that
+    /// the playlist names, so that a link by hand does without it unless an admin wants it.
+    #[serde(default)]
+    pub keeps_stream_offset: bool,
     /// Its station in a guide that some players bring themselves. Kept for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guide_station: Option<String>,
@@ -106,6 +117,8 @@ pub struct SyncedValues {
     pub guide_channel: Option<GuideChannelId>,
 }
 
+/// Maximum number of further guide channels of a channel.
+pub const FURTHER_GUIDES_MAX: usize = 4;
 /// Maximum length of a channel's name, in characters.
 pub const CHANNEL_NAME_CHARS_MAX: usize = 255;
 
@@ -122,6 +135,9 @@ impl Channel {
             logo_id: None,
             tvg_id: None,
             guide_channel: None,
+            further_guides: Vec::new(),
+            guide_offset: None,
+            keeps_stream_offset: false,
             guide_station: None,
             streams: Vec::new(),
             healthiest_first: false,
@@ -136,6 +152,21 @@ impl Channel {
             auto: None,
             created_at: at,
             updated_at: at,
+        }
+    }
+
+    /// Returns the minutes by which its programmes are later than those of a guide channel that it shows: its own offset, or
+    /// that of its first stream. `of_stream` returns that of a stream.
+    pub fn offset_from(&self, shown: GuideChannelId, of_stream: impl FnOnce(StreamId) -> i16) -> i16 {
+        if let Some(own) = self.guide_offset {
+            return own;
+        }
+        let is_linked = self.guide_channel == Some(shown) || self.further_guides.contains(&shown);
+        // A link by the settings of its group follows the playlist.
+        let by_group = self.auto.as_ref().is_some_and(|it| it.synced.guide_channel == Some(shown));
+        match self.streams.first() {
+            Some(first) if !is_linked || by_group || self.keeps_stream_offset => of_stream(*first),
+            _ => 0,
         }
     }
 
@@ -298,6 +329,26 @@ mod tests {
         // The streams are marked by now.
         channel.set_adult_by_hand(false, true);
         assert!(!channel.follow_adult_mark(true) && !channel.is_adult, "a person unmarked it");
+    }
+
+    #[test]
+    fn the_guide_of_a_channel_has_its_offset_or_that_of_its_first_stream_unless_it_was_linked_by_hand() {
+        let (linked, other) = (GuideChannelId(1), GuideChannelId(2));
+        let offset = |channel: &Channel, shown| {
+            channel.offset_from(shown, |it| if it == StreamId(7) { 60 } else { 90 })
+        };
+        let mut channel = Channel::new(ChannelId(1), Uuid::nil(), "a", 0);
+        assert_eq!(offset(&channel, other), 0, "without a stream");
+        channel.streams = vec![StreamId(7), StreamId(8)];
+        assert_eq!(offset(&channel, other), 60);
+        channel.guide_channel = Some(linked);
+        assert_eq!((offset(&channel, linked), offset(&channel, other)), (0, 60));
+        channel.keeps_stream_offset = true;
+        assert_eq!(offset(&channel, linked), 60);
+        channel.guide_offset = Some(-30);
+        assert_eq!((offset(&channel, linked), offset(&channel, other)), (-30, -30), "no sum");
+        channel.guide_offset = Some(0);
+        assert_eq!(offset(&channel, other), 0);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::backup_schedule::BackupSchedule;
 use crate::guide::matching::MatchSettings;
+use crate::guide::placeholders::PlaceholderSettings;
 use crate::ids::{OutputProfileId, StreamProfileId};
 use crate::library_settings::{EXPORT_CRON_MEMBER, LibrarySettings};
 use crate::recording::DvrSettings;
@@ -40,7 +41,7 @@ pub const TUNER_SETTINGS: &str = "tuner_settings";
 
 /// Members of the [`UserLimits`].
 pub const USER_LIMIT_SETTINGS: &str = "user_limit_settings";
-/// Members of the [`MatchSettings`].
+/// Members of the [`MatchSettings`] and of the [`PlaceholderSettings`].
 pub const EPG_SETTINGS: &str = "epg_settings";
 /// Members of the [`LibrarySettings`].
 pub const LIBRARY_SETTINGS: &str = "library_settings";
@@ -302,6 +303,9 @@ fn wrong_member(key: &str, name: &str, value: &Value, checks: &SettingChecks<'_>
             Ok(()) => return None,
             Err(reason) => reason,
         },
+        (EPG_SETTINGS, name) if PlaceholderSettings::has_member(name) => {
+            return PlaceholderSettings::default().set(name, value).err().map(|reason| error(name, reason));
+        }
         (EPG_SETTINGS, _) => match MatchSettings::default().set(name, value) {
             Ok(()) => return None,
             Err(reason) => reason,
@@ -512,6 +516,12 @@ mod tests {
             &[("terminate_oldest", "true or false")],
         );
         refused(EPG_SETTINGS, json!({"epg_match_threshold": 90, "epg_match_mode": "advanced"}), &[]);
+        refused(EPG_SETTINGS, json!({"epg_placeholders": true, "epg_placeholder_minutes": 90}), &[]);
+        refused(
+            EPG_SETTINGS,
+            json!({"epg_placeholder_minutes": 1}),
+            &[("epg_placeholder_minutes", "5 to 1440")],
+        );
         refused(EPG_SETTINGS, json!({"epg_match_threshold": 101}), &[("epg_match_threshold", "50 to 100")]);
         refused(
             LIBRARY_SETTINGS,

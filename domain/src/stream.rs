@@ -80,6 +80,13 @@ pub struct StreamProperties {
     /// Whether the provider marks it as adult content.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_adult: bool,
+    /// Minutes by which the programmes of its guide are later than the guide says (`tvg-shift`).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub guide_offset: i16,
+}
+
+fn is_zero(minutes: &i16) -> bool {
+    *minutes == 0
 }
 
 impl StreamProperties {
@@ -96,6 +103,7 @@ impl StreamProperties {
             content: StreamContent::default(),
             archive: None,
             is_adult: false,
+            guide_offset: 0,
         }
     }
 }
@@ -179,6 +187,11 @@ impl Stream {
     /// Returns whether the provider marks it as adult content.
     pub fn is_adult(&self) -> bool {
         self.provider.is_adult
+    }
+
+    /// Returns the minutes by which the programmes of its guide are later than the guide says.
+    pub fn guide_offset(&self) -> i16 {
+        self.provider.guide_offset
     }
 
     /// Returns the depth of the archive of the provider in days; 0 without an archive that can be played.

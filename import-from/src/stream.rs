@@ -88,6 +88,7 @@ impl SourceStream {
             // The next refresh finds it.
             archive: None,
             is_adult: self.is_adult,
+            guide_offset: 0,
         };
         let mut stream = Stream::new(id, account, provider, self.updated_at);
         stream.nth = nth;

@@ -67,7 +67,8 @@ async fn programme_picture(context: &Arc<RestContext>, recording: &Recording) ->
     let channels = context.models.channels.load();
     let found = read_guide(move || {
         Ok(match id {
-            EntryId::Stored(id) => guides.stored(id).map(|(channel, entry)| (channel.source, entry)),
+            // The picture is the same at any time.
+            EntryId::Stored(id, _) => guides.stored(id, 0).map(|(channel, entry)| (channel.source, entry)),
             EntryId::Generated(channel, start) => {
                 let found = channels.get(channel.0).and_then(|it| guides.generated(it, start));
                 found.map(|(guide, entry)| (guide.guide_channel.source, entry))

@@ -54,7 +54,7 @@ macro_rules! stored_as_is {
         }
     )+};
 }
-stored_as_is!(String, bool, u16, u32, u64, usize, i32, i64, f64, Uuid, UserLevel, Map<String, Value>);
+stored_as_is!(String, bool, i16, u16, u32, u64, usize, i32, i64, f64, Uuid, UserLevel, Map<String, Value>);
 
 impl<R, T: Stored<R>> Stored<Option<R>> for Option<T> {
     fn from_stored(value: &Option<R>) -> Self {
@@ -276,7 +276,7 @@ macro_rules! integers {
         }
     )+};
 }
-integers!(u16, u32, u64, usize, i32, i64);
+integers!(i16, u16, u32, u64, usize, i32, i64);
 
 macro_rules! ids {
     ($($type:ident),+) => {$(

@@ -10,7 +10,6 @@ use std::time::Duration;
 use actors::{Plans, Recorder, RecordingsFolder, now_ms, remember_deleted, role_changed, view_limits};
 use domain::channel::Channel;
 use domain::core_settings::{DVR_SETTINGS, SYSTEM_SETTINGS, time_zone};
-use domain::guide::source::GuideSourceKind;
 use domain::guide::state::GuideState;
 use domain::ids::{ChannelId, RecordingId, RecordingRuleId, UserId};
 use domain::lineup::{Lineup, ViewLimits, visible};
@@ -28,7 +27,7 @@ use storage::{ChangeMessage, Models, Record, Write};
 use tokio::time::sleep;
 use tracing::{info, warn};
 
-use crate::guide::Guides;
+use crate::guide::{ChannelGuide, GuideKey, Guides};
 
 /// How often rules are applied without any change, because time passes.
 const PERIOD: Duration = Duration::from_secs(15 * 60);
@@ -334,24 +333,23 @@ pub(crate) fn read_guides(
 ) -> Vec<String> {
     let reader = guides.reader();
     // Channels with the same programmes are read once; generated programmes belong to one channel each.
-    let mut groups: BTreeMap<(u32, u32), Vec<Arc<Channel>>> = BTreeMap::new();
+    let mut groups: BTreeMap<GuideKey, (ChannelGuide, Vec<Arc<Channel>>)> = BTreeMap::new();
     for channel in models.channels.load().iter().filter(|it| it.enabled) {
-        let Some(guide) = reader.index.shown_channel(channel, &reader.order) else { continue };
-        let is_generated =
-            reader.sources.get(guide.source.0).is_some_and(|it| it.kind == GuideSourceKind::Generated);
-        let own = if is_generated { channel.id.0 } else { 0 };
-        groups.entry((guide.id.0, own)).or_default().push(Arc::clone(channel));
+        // Placeholders say nothing that a rule could select.
+        let guide = reader.channel_guide(channel).filter(|it| !it.is_placeholder);
+        let Some(guide) = guide else { continue };
+        groups.entry(guide.key()).or_insert((guide, Vec::new())).1.push(Arc::clone(channel));
     }
     if let Some(cache) = &mut cache {
         cache.exchange_titles(scan);
     }
     let (mut keys, mut read) = (Vec::new(), HashMap::new());
     let (from_ms, until_ms) = (from.saturating_mul(1000), until.saturating_mul(1000));
-    for ((id, own), mut channels) in groups {
+    for (group, (guide, mut channels)) in groups {
         channels.sort_by_key(|it| (it.number.is_none(), it.number, it.id));
-        let Some(guide) = channels.first().and_then(|it| reader.channel_guide(it)) else { continue };
         let uuid = channels.first().map(|it| it.uuid.to_string()).unwrap_or_default();
-        let key = if own > 0 { uuid } else { guide.guide_channel.key.clone() };
+        let key = if guide.is_generated() { uuid } else { guide.guide_channel.key.clone() };
+        let id = group.number();
         let ids: Vec<_> = channels.iter().filter_map(|it| it.tvg_id.as_deref()).collect();
         keys.extend(ids.iter().map(|it| it.to_lowercase()).chain([key.to_lowercase()]));
         let shown_by: Arc<[ChannelId]> = channels.iter().map(|it| it.id).collect();

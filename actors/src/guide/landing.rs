@@ -83,10 +83,12 @@ pub fn is_same_guide(one: &GuideSource, other: &GuideSource) -> bool {
     let place = |it: &GuideSource| {
         (it.kind, it.url.clone(), it.file.clone(), it.account, it.username.clone(), it.password.clone())
     };
-    place(one) == place(other)
+    // The zone decides what the times of the same file mean.
+    place(one) == place(other) && one.time_zone == other.time_zone
 }
 
 /// Returns the guide channels that channels are linked to.
 fn linked(models: &Models) -> HashSet<GuideChannelId> {
-    models.channels.load().iter().filter_map(|it| it.guide_channel).collect()
+    let channels = models.channels.load();
+    channels.iter().flat_map(|it| it.guide_channel.iter().chain(&it.further_guides).copied()).collect()
 }

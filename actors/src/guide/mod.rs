@@ -13,6 +13,7 @@ mod input;
 mod inputs;
 mod landing;
 mod message;
+mod preview;
 mod progress;
 mod run;
 mod schedules_direct;
@@ -27,6 +28,7 @@ use std::sync::{Arc, OnceLock};
 
 use domain::guide::programme::ProgrammeId;
 use domain::ids::GuideSourceId;
+use domain::source_url::SourceUrl;
 
 #[cfg(test)]
 pub(crate) use self::actor::GuideWork;
@@ -36,6 +38,7 @@ pub use self::error::GuideError;
 pub use self::landing::is_same_guide;
 pub use self::message::GuideRefreshStart;
 pub(crate) use self::message::Message;
+pub use self::preview::GuidePreview;
 pub(crate) use self::progress::GuideProgress;
 pub use self::progress::{GuidePhase, GuideRefreshStatus};
 pub use self::run::{GuideOptions, GuideParts, GuideSummary, refresh_guide};
@@ -53,6 +56,15 @@ pub struct GuideRefreshes {
     address: Address<Message>,
     progress: Arc<GuideProgress>,
     written: Arc<OnceLock<WrittenGuides>>,
+    previews: Arc<GuidePreviews>,
+}
+
+/// What reads guides that are no sources yet, one at a time.
+#[derive(Default)]
+pub(crate) struct GuidePreviews {
+    /// Until they are set, no guide can be read.
+    pub(crate) parts: OnceLock<GuideParts>,
+    turn: tokio::sync::Mutex<()>,
 }
 
 impl GuideRefreshes {
@@ -60,8 +72,9 @@ impl GuideRefreshes {
         address: Address<Message>,
         progress: Arc<GuideProgress>,
         written: Arc<OnceLock<WrittenGuides>>,
+        previews: Arc<GuidePreviews>,
     ) -> Self {
-        Self { address, progress, written }
+        Self { address, progress, written, previews }
     }
 
     /// Refreshes the guide of a source now, or when the running refresh ends. Replies immediately:
@@ -96,6 +109,16 @@ impl GuideRefreshes {
         self.address
             .ask(ANSWER_TIMEOUT, |reply| Message::Changed { source, has_new_guide, force, reply })
             .await
+    }
+
+    /// Reads the channels of a guide that is no source yet. One is read at a time.
+    ///
+    /// # Errors
+    /// The guide cannot be read.
+    pub async fn preview(&self, url: SourceUrl) -> Result<GuidePreview, GuideError> {
+        let parts = self.previews.parts.get().ok_or(GuideError::NotHere)?;
+        let _turn = self.previews.turn.lock().await;
+        preview::preview(parts.clone(), url).await
     }
 
     /// Changes programmes of a source of the kind `Written`, all at once or none. Returns the id of each programme that was

@@ -398,7 +398,10 @@ impl UsedGuideChannels {
     fn new(models: &Models) -> Self {
         let users = models.channels.load();
         Self {
-            links: users.iter().filter_map(|it| it.guide_channel).collect(),
+            links: users
+                .iter()
+                .flat_map(|it| it.guide_channel.iter().chain(&it.further_guides).copied())
+                .collect(),
             keys: users.iter().filter_map(|it| Some(it.tvg_id.as_ref()?.to_lowercase())).collect(),
         }
     }

@@ -14,6 +14,7 @@ use domain::guide::source::{GuideSource, GuideSourceKind};
 use domain::guide::xmltv::{Item, XmltvError, XmltvLimits, XmltvReader};
 use domain::source_url::SourceUrl;
 use domain::stream::RequestHeaders;
+use jiff::tz::TimeZone;
 use sha2::{Digest, Sha256};
 
 use super::download::{Download, download};
@@ -164,20 +165,23 @@ impl GuideInput for XmltvInput {
             u8::try_from(done.min(100)).unwrap_or(100)
         };
         let unpacked = Unpacked::new(BufReader::new(counted), self.context.unpacked_bytes_max)?;
-        read(BufReader::with_capacity(BUFFER_BYTES, unpacked), self.context.force, percent, sink)?;
+        let bytes = BufReader::with_capacity(BUFFER_BYTES, unpacked);
+        // A name that the IANA database no longer has leaves UTC.
+        let zone = self.context.source.time_zone.as_deref().and_then(|it| TimeZone::get(it).ok());
+        let reader = XmltvReader::new(bytes, XmltvLimits::default()).in_zone(zone);
+        read(reader, self.context.force, percent, sink)?;
         Ok(GuideContent::Whole(mark))
     }
 }
 
 /// Reads a guide element by element into the sink. `force` accepts a guide that is cut off.
 fn read(
-    bytes: impl BufRead,
+    mut reader: XmltvReader<impl BufRead>,
     force: bool,
     percent: impl Fn() -> u8,
     sink: &mut dyn GuideSink,
 ) -> Result<(), GuideError> {
     sink.progress(GuidePhase::Parsing, 0)?;
-    let mut reader = XmltvReader::new(bytes, XmltvLimits::default());
     let (mut n_elements, mut n_programmes) = (0_u64, 0_u64);
     for item in reader.by_ref() {
         match item {

@@ -362,6 +362,7 @@ mod tests {
             content: Default::default(),
             archive: None,
             is_adult: false,
+            guide_offset: 0,
         };
         for n in [1_000, 30_000] {
             let mut entries = Spool::new(u64::MAX);

@@ -183,6 +183,7 @@ fn properties(stream: PanelStream, login: &PanelLogin, categories: &Categories) 
         is_adult: stream.is_adult || category.is_some_and(|it| it.is_adult),
         logo: stream.logo,
         number: stream.number,
+        guide_offset: 0,
         archive: stream.archive.filter(|_| stream.content.is_live()).map(Box::new),
         content: stream.content,
     }

@@ -63,8 +63,8 @@ use crate::cluster::{BootTimeReader, ClusterLeases, ClusterLink, ClusterParts};
 use crate::events::{self, Bus, Events};
 use crate::fetch::Fetch;
 use crate::guide::{
-    self, GuideImports, GuideParts, GuideProgress, GuideRefreshes, GuideServices, SchedulesDirect,
-    WrittenGuides,
+    self, GuideImports, GuideParts, GuidePreviews, GuideProgress, GuideRefreshes, GuideServices,
+    SchedulesDirect, WrittenGuides,
 };
 use crate::health::{self, HealthTable};
 use crate::hls::HlsSessions;
@@ -144,6 +144,7 @@ struct SystemState {
     guide_imports: Arc<OnceLock<GuideImports>>,
     guide_progress: Arc<GuideProgress>,
     written_guides: Arc<OnceLock<WrittenGuides>>,
+    guide_previews: Arc<GuidePreviews>,
     guide_services: GuideServices,
     vod_importer: VodImporter,
     /// Cancelled when the system stops: imports and trials end immediately, and no actor is restarted.
@@ -336,6 +337,7 @@ impl System {
             guide_imports: Arc::new(OnceLock::new()),
             guide_progress: Arc::new(GuideProgress::default()),
             written_guides: Arc::new(OnceLock::new()),
+            guide_previews: Arc::default(),
             guide_services,
             vod_importer: VodImporter::new(stop.child_token()),
             stop,
@@ -438,6 +440,7 @@ impl System {
             state.addresses.guides.clone(),
             state.guide_progress.clone(),
             state.written_guides.clone(),
+            state.guide_previews.clone(),
         )
     }
 
@@ -449,6 +452,8 @@ impl System {
         let parts = GuideParts { services, ..parts };
         *self.guide_collector.lock() = Some(self.collect_guides(parts.models.clone()));
         self.accept_written_guides(parts.models.clone(), parts.files.clone());
+        // Fails at the second call.
+        let _ = self.state.guide_previews.parts.set(parts.clone());
         self.set_guide_imports(GuideImports::new(parts));
     }
 

@@ -332,6 +332,9 @@ impl Channel {
             || self.is_adult_by_hand()
             || self.timeshift.is_some()
             || self.healthiest_first
+            || self.guide_offset.is_some()
+            || self.keeps_stream_offset
+            || !self.further_guides.is_empty()
             || !self.custom_properties.is_empty()
     }
 }

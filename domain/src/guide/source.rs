@@ -48,6 +48,12 @@ pub struct GuideSource {
     /// Days for which past programmes are kept.
     #[serde(default = "history_days")]
     pub history_days: u32,
+    /// The zone of times in the guide that state none; UTC without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_zone: Option<String>,
+    /// Minutes by which its programmes are later than the guide says. Applied when programmes are read.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub offset_minutes: i16,
     /// Settings of its kind, such as the patterns of a generated guide.
     #[serde(default)]
     pub custom_properties: Map<String, Value>,
@@ -75,6 +81,8 @@ impl GuideSource {
             is_schedule_chosen: false,
             priority: 0,
             history_days: HISTORY_DAYS,
+            time_zone: None,
+            offset_minutes: 0,
             custom_properties: Map::new(),
             created_at: at,
             updated_at: at,
@@ -110,6 +118,10 @@ impl GuideSource {
     fn is_never_refreshed(&self) -> bool {
         self.schedule.interval_hours == 0 && self.schedule.cron.is_empty()
     }
+}
+
+fn is_zero(minutes: &i16) -> bool {
+    *minutes == 0
 }
 
 fn history_days() -> u32 {

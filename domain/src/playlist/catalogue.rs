@@ -131,14 +131,14 @@ impl CatalogueBuilder {
     }
 }
 
-/// Returns the text that streams of one channel have in common: the guide id, or without one the name, both regardless of
-/// case and of the number of spaces.
+/// Returns the text that streams of one channel have in common: the guide id, or without one the name regardless of case.
+/// The number of spaces does not count.
 pub fn channel_key(tvg_id: Option<&str>, name: &str) -> String {
-    let normal = |text: &str| text.split_whitespace().map(str::to_lowercase).collect::<Vec<_>>().join(" ");
+    let normal = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     match tvg_id.map(normal).filter(|it| !it.is_empty()) {
         Some(id) => id,
         // A name never equals an id, which has no line break.
-        None => format!("\n{}", normal(name)),
+        None => format!("\n{}", normal(name).to_lowercase()),
     }
 }
 
@@ -213,6 +213,8 @@ mod tests {
         let one = [r#"tvg-id="a",A"#, ",B", ",C"].as_slice();
         let two = [",B", r#"tvg-id="a",Other"#, ",A", r#"tvg-id="b",B"#].as_slice();
         check(&[&[",News  One", ",NEWS one"]], &["1 News  One 1/1 1/2"]);
+        let cases = [r#"tvg-id="rtl",A"#, r#"tvg-id="RTL",B"#, r#"tvg-id="rtl",C"#];
+        check(&[&cases], &["1 A 1/1 1/3", "2 B 1/2"]);
         check(&[one, two], &["1 A 1/1 2/2", "2 B 1/2 2/1", "3 C 1/3", "4 A 2/3", "5 B 2/4"]);
     }
 

@@ -47,6 +47,8 @@ struct Row {
     is_stale: bool,
     /// As [`Stream::archive_days`].
     archive_days: u16,
+    /// As [`Stream::guide_offset`].
+    guide_offset: i16,
 }
 
 impl Row {
@@ -59,6 +61,7 @@ impl Row {
             content: stream.content(),
             is_stale: stream.is_stale(),
             archive_days: u16::try_from(stream.archive_days()).unwrap_or(u16::MAX),
+            guide_offset: stream.guide_offset(),
         }
     }
 }
@@ -159,6 +162,27 @@ impl StreamSnapshot {
         });
         let edited = self.edited.iter().filter(|(_, row)| row.archive_days > 0);
         of_shards.chain(edited.map(|(id, row)| (*id, row.account, row.archive_days)))
+    }
+
+    /// Returns the offset of the guide of a stream in minutes: see [`Stream::guide_offset`]. 0 for an unknown stream.
+    pub fn guide_offset(&self, id: StreamId) -> i16 {
+        if let Some(row) = self.edited.get(&id) {
+            return row.guide_offset;
+        }
+        let mut found = self.shards.iter().filter_map(|it| Some((it.account(), it.guide_offset(id)?)));
+        let is_hidden = |account| !self.hidden.is_empty() && self.hidden.contains(&(id, account));
+        found.find(|it| !is_hidden(it.0)).map_or(0, |it| it.1)
+    }
+
+    /// Returns the streams whose guide has an offset, each with its minutes. In no order.
+    pub fn guide_offsets(&self) -> impl Iterator<Item = (StreamId, i16)> {
+        let is_hidden = |id, account| !self.hidden.is_empty() && self.hidden.contains(&(id, account));
+        let of_shards = self.shards.iter().flat_map(move |shard| {
+            let offsets = shard.guide_offsets().filter(move |it| !is_hidden(it.0, shard.account()));
+            offsets
+        });
+        let edited = self.edited.iter().map(|(id, row)| (*id, row.guide_offset));
+        of_shards.chain(edited.filter(|it| it.1 != 0))
     }
 
     /// Returns the number of streams of an account, and of the stale ones among them.

@@ -26,6 +26,8 @@ pub struct Shard {
     n_stale: usize,
     /// The rows with an archive, in order, each with its depth in days.
     archives: Vec<(u32, u16)>,
+    /// The rows whose guide has an offset, in order, each with its minutes.
+    guide_offsets: Vec<(u32, i16)>,
     by_name: OnceLock<Vec<u32>>,
     by_tvg_id: OnceLock<Vec<u32>>,
     by_group: OnceLock<Vec<u32>>,
@@ -58,6 +60,7 @@ impl ShardBuilder {
             stale: Vec::new(),
             n_stale: 0,
             archives: Vec::new(),
+            guide_offsets: Vec::new(),
             by_name: OnceLock::new(),
             by_tvg_id: OnceLock::new(),
             by_group: OnceLock::new(),
@@ -86,6 +89,10 @@ impl ShardBuilder {
             let at = u32::try_from(shard.ids.len() - 1);
             shard.archives.extend(at.ok().map(|it| (it, row.archive_days)));
         }
+        if row.guide_offset != 0 {
+            let at = u32::try_from(shard.ids.len() - 1);
+            shard.guide_offsets.extend(at.ok().map(|it| (it, row.guide_offset)));
+        }
     }
 
     pub fn build(mut self) -> Shard {
@@ -102,6 +109,7 @@ impl ShardBuilder {
         shard.contents.shrink_to_fit();
         shard.stale.shrink_to_fit();
         shard.archives.shrink_to_fit();
+        shard.guide_offsets.shrink_to_fit();
         self.shard
     }
 }
@@ -194,6 +202,19 @@ impl Shard {
         self.archives.iter().map(|it| (it.0 as usize, it.1))
     }
 
+    /// Returns the streams whose guide has an offset, each with its minutes.
+    pub(super) fn guide_offsets(&self) -> impl Iterator<Item = (StreamId, i16)> {
+        self.guide_offsets.iter().map(|(row, minutes)| (self.ids[*row as usize], *minutes))
+    }
+
+    /// Returns the offset of the guide of a stream, if it has one.
+    pub(super) fn guide_offset(&self, id: StreamId) -> Option<i16> {
+        // Nearly all playlists have none.
+        let row = number((!self.guide_offsets.is_empty()).then(|| self.row_of(id))??);
+        let at = self.guide_offsets.binary_search_by_key(&row, |it| it.0).ok()?;
+        self.guide_offsets.get(at).map(|it| it.1)
+    }
+
     pub(super) fn counts(&self) -> StreamCounts {
         StreamCounts { n: self.len(), n_stale: self.n_stale }
     }
@@ -245,7 +266,7 @@ impl Shard {
         let kept: usize = kept.iter().filter_map(|it| it.get()).map(|it| it.len() * 4).sum();
         let groups: usize = self.group_names.iter().map(|it| size_of_val(it) + it.name.len() * 2).sum();
         let rows = self.len() * (size_of::<StreamId>() + 4 + 1 + 1) + self.by_id.len() * 4;
-        let rows = rows + size_of_val(&*self.archives);
+        let rows = rows + size_of_val(&*self.archives) + size_of_val(&*self.guide_offsets);
         rows + self.names.bytes() + self.tvg_ids.bytes() + groups + kept
     }
 }

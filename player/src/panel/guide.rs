@@ -106,7 +106,7 @@ async fn listings(
 fn listing(channel: &Channel, guide_channel: Option<GuideChannelId>, entry: &GuideEntry) -> Listing {
     let programme = entry.programme();
     let id = match entry.id {
-        EntryId::Stored(id) => id.0,
+        EntryId::Stored(id, _) => id.0,
         // Apps read a number.
         EntryId::Generated(channel, start) => u64::from(channel.0) << 32 | u64::from(start as u32),
     };

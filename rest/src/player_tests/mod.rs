@@ -2,7 +2,9 @@
 
 mod archive_tests;
 mod guide_tests;
+mod offset_tests;
 mod output_tests;
 mod panel_tests;
 mod recordings_tests;
+mod several_guides_tests;
 mod stream_tests;

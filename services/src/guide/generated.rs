@@ -39,6 +39,11 @@ impl GeneratedProgrammes {
         Self { guide, channel, name, stream, models, now }
     }
 
+    /// Returns the channel from whose name the programmes follow.
+    pub(super) fn channel(&self) -> ChannelId {
+        self.channel
+    }
+
     /// Returns the part of a span of time for which a list contains programmes.
     pub(super) fn listed(&self, from: i64, until: i64) -> (i64, i64) {
         (from.max(self.now - LISTED_DAYS_BEFORE * DAY), until.min(self.now + LISTED_DAYS_AFTER * DAY))

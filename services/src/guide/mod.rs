@@ -7,31 +7,37 @@
 mod cache;
 mod entry;
 mod generated;
+mod merged;
+mod one;
 mod parts;
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use actors::now_ms;
 use domain::channel::Channel;
 use domain::guide::channel::GuideChannel;
-use domain::guide::generated::NameSource;
+use domain::guide::generated::{GeneratedGuide, NameSource};
 use domain::guide::index::{GuideIndex, SourceOrder};
 use domain::guide::programme::{ProgrammeId, from_xml};
 use domain::guide::source::{GuideSource, GuideSourceKind};
-use domain::ids::{GuideChannelId, GuideSourceId};
+use domain::ids::{ChannelId, GuideChannelId, GuideSourceId};
 use domain::plan::ArchivedProgramme;
+use domain::streams::StreamSnapshot;
 use server::reply::Refusal;
 use storage::guide::{GuideFile, GuideFiles};
 use storage::{Models, Table};
 use tracing::warn;
 
-use self::cache::GuideCache;
-pub use self::cache::GuideLinks;
-pub use self::entry::{EntryId, GuideEntry};
+use self::cache::{GuideCache, LinkedState, placeholder_settings};
+pub use self::cache::{GuideLinks, ShownBy};
+pub use self::entry::{EntryId, GuideEntry, GuideOffset};
 use self::generated::GeneratedProgrammes;
+use self::merged::MergedDays;
+use self::one::{OneGuide, ProgrammeSource};
+use self::parts::ProgrammePart;
 pub use self::parts::ProgrammeParts;
-use self::parts::{GeneratedDays, ProgrammePart};
 
 /// Length of a day, in seconds.
 pub const DAY: i64 = 24 * 60 * 60;
@@ -68,20 +74,26 @@ impl Guides {
             order: SourceOrder::new(sources.iter().map(|it| &**it)),
             sources,
             files: self.files.present(),
+            streams: self.models.streams.load(),
+            placeholders: self.cache.placeholders(&self.models),
             models: self.models.clone(),
             cache: Arc::clone(&self.cache),
             now: now_ms() / 1000,
         }
     }
 
-    /// Returns a text that changes when programmes, sources or guide channels can have changed, for entity tags.
+    /// Returns a text that changes when programmes, sources, guide channels or the offsets of streams can have changed, for
+    /// entity tags.
     pub fn version(&self) -> String {
         let generations = self.models.guide_states.load();
         let generations: Vec<_> = generations.iter().map(|it| (it.source.0, it.generation)).collect();
         // A node of a cluster gets a file some time after the state that names it.
         let files = self.files.present();
         let files: Vec<_> = files.values().map(|it| (it.source().0, it.generation())).collect();
-        format!("{:?} {generations:?} {files:?}", self.models.guide_sources.load().version())
+        let offsets = self.cache.offsets_version(&self.models.streams.load());
+        let placeholders = placeholder_settings(&self.models);
+        let sources = self.models.guide_sources.load().version();
+        format!("{sources:?} {generations:?} {files:?} {offsets} {placeholders:?}")
     }
 }
 
@@ -91,6 +103,10 @@ pub struct GuideReader {
     pub sources: Arc<Table<GuideSource>>,
     pub order: SourceOrder,
     files: BTreeMap<GuideSourceId, Arc<GuideFile>>,
+    /// The guide of channels without one.
+    placeholders: Option<Arc<GeneratedGuide>>,
+    /// They state offsets of guides.
+    streams: Arc<StreamSnapshot>,
     models: Models,
     cache: Arc<GuideCache>,
     /// Seconds since 1970.
@@ -98,26 +114,56 @@ pub struct GuideReader {
 }
 
 impl GuideReader {
-    /// Returns the guide of a channel: the linked one, or the one with its id in a guide. `None` if it has none.
+    /// Returns the guide of a channel: the linked one, or the one with its id in a guide. `None` if it has none. Everything that
+    /// reads programmes of a channel does so here, so offsets are applied here and nowhere else.
     pub fn channel_guide(&self, channel: &Channel) -> Option<ChannelGuide> {
-        let guide_channel = Arc::clone(self.index.shown_channel(channel, &self.order)?);
+        let shown = self.index.shown_channels(channel, &self.order);
+        let guides = shown.into_iter().filter_map(|it| self.one_guide(channel, it)).collect();
+        ChannelGuide::new(guides).or_else(|| self.placeholder_guide(channel))
+    }
+
+    /// Returns the programmes of a guide channel for a channel. `None` if they cannot be read.
+    fn one_guide(&self, channel: &Channel, guide_channel: &Arc<GuideChannel>) -> Option<OneGuide> {
         let source = self.sources.get(guide_channel.source.0)?;
-        let programmes = match source.kind {
+        let (programmes, offset) = match source.kind {
             GuideSourceKind::Generated => {
                 let guide = self.cache.generated(source)?;
                 let generated = GeneratedProgrammes::new(guide, channel, &self.models, self.now);
-                ProgrammeSource::Generated(Box::new(generated))
+                (ProgrammeSource::Generated(Box::new(generated)), GuideOffset::default())
             }
-            _ => ProgrammeSource::File(self.file(source)?),
+            _ => {
+                let minutes = channel.offset_from(guide_channel.id, |it| self.streams.guide_offset(it));
+                let offset = GuideOffset { channel: minutes, source: source.offset_minutes };
+                (ProgrammeSource::File(self.file(source)?), offset)
+            }
         };
-        Some(ChannelGuide { guide_channel, programmes })
+        Some(OneGuide { guide_channel: Arc::clone(guide_channel), programmes, offset })
     }
 
-    /// Returns the guide of a guide channel in a file. `None` if its source has no file or is inactive.
+    /// Returns the placeholders of a channel without a guide, if the settings want them.
+    fn placeholder_guide(&self, channel: &Channel) -> Option<ChannelGuide> {
+        let guide = self.placeholders.clone()?;
+        let generated = GeneratedProgrammes::new(guide, channel, &self.models, self.now);
+        let guide_channel = Arc::new(GuideChannel {
+            id: GuideChannelId(0),
+            source: GuideSourceId(0),
+            key: channel.uuid.to_string(),
+            names: vec![channel.name.clone()],
+            icon: None,
+        });
+        let programmes = ProgrammeSource::Generated(Box::new(generated));
+        let one = OneGuide { guide_channel, programmes, offset: GuideOffset::default() };
+        Some(ChannelGuide { is_placeholder: true, ..ChannelGuide::new(vec![one])? })
+    }
+
+    /// Returns the guide of a guide channel in a file, without the offset of a channel. `None` if its source has no file or is
+    /// inactive.
     pub fn file_guide(&self, id: GuideChannelId) -> Option<ChannelGuide> {
         let guide_channel = Arc::clone(self.index.get(id)?);
-        let programmes = ProgrammeSource::File(self.file(self.sources.get(guide_channel.source.0)?)?);
-        Some(ChannelGuide { guide_channel, programmes })
+        let source = self.sources.get(guide_channel.source.0)?;
+        let programmes = ProgrammeSource::File(self.file(source)?);
+        let offset = GuideOffset { channel: 0, source: source.offset_minutes };
+        ChannelGuide::new(vec![OneGuide { guide_channel, programmes, offset }])
     }
 
     /// Returns the file of an active source. `None` if it has none or it is damaged.
@@ -144,22 +190,47 @@ impl GuideReader {
         found
     }
 
-    /// Returns one programme and its guide channel. Blocks.
-    pub fn stored(&self, id: ProgrammeId) -> Option<(Arc<GuideChannel>, GuideEntry)> {
-        let guide = self.file_guide(id.channel()?)?;
-        let ProgrammeSource::File(file) = &guide.programmes else { return None };
+    /// Returns one programme and its guide channel, at the time at which channels show it that are this many minutes later.
+    /// `None` also if no channel is. Blocks.
+    pub fn stored(&self, id: ProgrammeId, minutes: i16) -> Option<(Arc<GuideChannel>, GuideEntry)> {
+        let guide_channel = Arc::clone(self.index.get(id.channel()?)?);
+        let source = self.sources.get(guide_channel.source.0)?;
+        let file = self.file(source)?;
+        let links = self.links();
+        let shown_then = |it: &ShownBy<'_>| it.minutes == minutes;
+        let mut channels =
+            links.shown_by(guide_channel.id).filter(shown_then).map(|it| it.channel).peekable();
+        if minutes != 0 && channels.peek().is_none() {
+            return None;
+        }
         let found = file.programme(id).unwrap_or_else(|error| {
             warn!("failed to read a programme of the guide: {error}");
             None
         });
-        Some((guide.guide_channel, GuideEntry::stored(id, found?)))
+        let offset = GuideOffset { channel: minutes, source: source.offset_minutes };
+        let entry = GuideEntry::stored(id, found?, offset);
+        // Another guide of the channel may cut it or add to it.
+        let merged = channels.find_map(|it| self.merged_entry(it, &entry));
+        Some((guide_channel, merged.unwrap_or(entry)))
+    }
+
+    /// Returns a programme as a channel with several guides shows it; `None` if the channel has one guide, or does not show it.
+    fn merged_entry(&self, channel: &Channel, entry: &GuideEntry) -> Option<GuideEntry> {
+        let guide = self.channel_guide(channel).filter(|it| it.guides.len() > 1)?;
+        guide.programmes(entry.start, entry.stop).into_iter().find(|it| it.id == entry.id)
+    }
+
+    /// Returns whether a channel shows a programme that one of its guide channels has. Blocks.
+    pub fn shows(&self, shown: &ShownBy<'_>, entry: &GuideEntry) -> bool {
+        !shown.is_further || self.merged_entry(shown.channel, entry).is_some()
     }
 
     /// Returns the programme of a generated guide that starts at this second. Blocks.
     pub fn generated(&self, channel: &Channel, start: i64) -> Option<(ChannelGuide, GuideEntry)> {
         let guide = self.channel_guide(channel)?;
         let id = EntryId::Generated(channel.id, start);
-        let found = guide.programmes(start, start.saturating_add(1));
+        // Its beginning can be missing, because another guide has that time.
+        let found = guide.programmes(start, start.saturating_add(2 * DAY));
         let entry = found.into_iter().find(|it| it.id == id)?;
         Some((guide, entry))
     }
@@ -179,44 +250,82 @@ impl GuideReader {
 
     /// Returns the channels of each guide channel.
     pub fn links(&self) -> Arc<GuideLinks> {
-        self.cache.links(&self.models.channels.load(), &self.index, &self.order)
+        self.cache.links(LinkedState {
+            channels: self.models.channels.load(),
+            streams: Arc::clone(&self.streams),
+            index: Arc::clone(&self.index),
+            order: self.order.clone(),
+        })
     }
 }
 
-/// The guide of one channel.
+/// The guide of one channel: that of one or several guide channels, each of which fills what those before it lack.
 #[derive(Clone)]
 pub struct ChannelGuide {
+    /// The first one.
     pub guide_channel: Arc<GuideChannel>,
-    programmes: ProgrammeSource,
+    /// Never empty.
+    guides: Arc<[OneGuide]>,
+    /// Whether its programmes say nothing: the channel has no guide.
+    pub is_placeholder: bool,
 }
 
-/// The origin of programmes.
-#[derive(Clone)]
-enum ProgrammeSource {
-    File(Arc<GuideFile>),
-    Generated(Box<GeneratedProgrammes>),
+/// What decides which programmes a guide has, and when: channels with the same key show the same.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GuideKey {
+    guides: Vec<(GuideChannelId, GuideOffset)>,
+    /// The channel from whose name programmes follow.
+    channel: Option<ChannelId>,
+}
+
+impl GuideKey {
+    /// Returns a number that other keys hardly have.
+    pub fn number(&self) -> u64 {
+        hash_of(self)
+    }
+}
+
+fn hash_of(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
 }
 
 impl ChannelGuide {
-    /// Returns whether the programmes follow from the name of the channel.
-    pub fn is_generated(&self) -> bool {
-        matches!(self.programmes, ProgrammeSource::Generated(_))
+    fn new(guides: Vec<OneGuide>) -> Option<Self> {
+        let guide_channel = Arc::clone(&guides.first()?.guide_channel);
+        Some(Self { guide_channel, guides: guides.into(), is_placeholder: false })
     }
 
-    /// Returns source and generation of the file with the programmes. `None` if they follow from the name of the channel.
+    /// Returns whether the programmes follow from the name of the channel, except those that fill gaps.
+    pub fn is_generated(&self) -> bool {
+        self.guides.first().is_some_and(OneGuide::is_generated)
+    }
+
+    /// Returns the key that guides with the same programmes have.
+    pub fn key(&self) -> GuideKey {
+        let channel = self.guides.iter().find_map(|it| match &it.programmes {
+            ProgrammeSource::Generated(generated) => Some(generated.channel()),
+            ProgrammeSource::File(_) => None,
+        });
+        GuideKey { guides: self.guides.iter().map(|it| (it.guide_channel.id, it.offset)).collect(), channel }
+    }
+
+    /// Returns a pair that is another one after a refresh of a file with its programmes: of one file, its source and its
+    /// generation. `None` if programmes follow from the name of the channel.
     pub fn file(&self) -> Option<(u32, u64)> {
-        match &self.programmes {
-            ProgrammeSource::File(file) => Some((file.source().0, file.generation())),
-            ProgrammeSource::Generated(_) => None,
+        let files: Option<Vec<_>> = self.guides.iter().map(OneGuide::file).collect();
+        let files = files?;
+        match files.as_slice() {
+            [one] => Some(*one),
+            several => Some((several.first()?.0, hash_of(&several))),
         }
     }
 
     /// Returns a number that other programmes have another of; `None` if they are generated or cannot be read. Blocks.
     pub fn content(&self) -> Option<u64> {
-        match &self.programmes {
-            ProgrammeSource::File(file) if !file.is_damaged() => file.content(self.guide_channel.id).ok(),
-            _ => None,
-        }
+        let contents: Option<Vec<_>> = self.guides.iter().map(OneGuide::content).collect();
+        contents.map(|it| hash_of(&it))
     }
 
     /// Returns the programmes that overlap `from..until`, in seconds since 1970, by their start. Blocks.
@@ -226,16 +335,9 @@ impl ChannelGuide {
 
     /// Returns the same programmes part by part.
     pub fn parts(&self, from: i64, until: i64) -> ProgrammeParts {
-        match &self.programmes {
-            ProgrammeSource::File(file) => {
-                let id = self.guide_channel.id;
-                ProgrammeParts::File(id, Arc::clone(file).into_cells(id, from, until))
-            }
-            ProgrammeSource::Generated(programmes) => {
-                let programmes = programmes.clone();
-                let (from, until) = programmes.listed(from, until);
-                ProgrammeParts::Generated(GeneratedDays { programmes, from, next: from, until })
-            }
+        match &*self.guides {
+            [one] => one.parts(from, until),
+            _ => ProgrammeParts::Merged(MergedDays::new(Arc::clone(&self.guides), from, until)),
         }
     }
 

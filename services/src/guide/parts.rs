@@ -2,21 +2,23 @@
 
 use std::sync::Arc;
 
-use domain::guide::programme::ProgrammeId;
 use domain::ids::GuideChannelId;
 use storage::guide::{GuideCell, GuideCells, GuideFile};
 use tracing::warn;
 
 use super::DAY;
-use super::entry::{EntryId, GuideEntry};
+use super::entry::{EntryId, GuideEntry, GuideOffset};
 use super::generated::GeneratedProgrammes;
+use super::merged::MergedDays;
 
 /// The programmes that overlap a span of time, by their start. Reading the next part blocks.
 pub enum ProgrammeParts {
     /// One cell of the file each time.
-    File(GuideChannelId, GuideCells<Arc<GuideFile>>),
+    File(GuideChannelId, GuideOffset, GuideCells<Arc<GuideFile>>),
     /// One day each time.
     Generated(GeneratedDays),
+    /// One day each time.
+    Merged(MergedDays),
 }
 
 /// The days of a generated guide. Times are seconds since 1970.
@@ -30,8 +32,8 @@ pub struct GeneratedDays {
 
 /// Some consecutive programmes.
 pub enum ProgrammePart {
-    File(GuideChannelId, GuideCell),
-    Generated(Vec<GuideEntry>),
+    File(GuideChannelId, GuideOffset, GuideCell),
+    Entries(Vec<GuideEntry>),
 }
 
 impl Iterator for ProgrammeParts {
@@ -39,14 +41,15 @@ impl Iterator for ProgrammeParts {
 
     fn next(&mut self) -> Option<ProgrammePart> {
         match self {
-            Self::File(id, cells) => match cells.next()? {
-                Ok(cell) => Some(ProgrammePart::File(*id, cell)),
+            Self::File(id, offset, cells) => match cells.next()? {
+                Ok(cell) => Some(ProgrammePart::File(*id, *offset, cell)),
                 Err(error) => {
                     warn!("failed to read the guide of a channel: {error}");
                     None
                 }
             },
-            Self::Generated(days) => days.next().map(ProgrammePart::Generated),
+            Self::Generated(days) => days.next().map(ProgrammePart::Entries),
+            Self::Merged(days) => days.next().map(ProgrammePart::Entries),
         }
     }
 }
@@ -73,11 +76,11 @@ impl ProgrammePart {
     /// Calls a function with id, start, stop and stored form of each programme.
     pub fn for_each(&self, mut visit: impl FnMut(Option<EntryId>, i64, i64, &str)) {
         match self {
-            Self::File(channel, cell) => cell.iter().for_each(|it| {
-                let id = ProgrammeId::new(*channel, it.start).map(EntryId::Stored);
-                visit(id, it.start, it.stop, it.inner);
+            Self::File(channel, offset, cell) => cell.iter().for_each(|it| {
+                let (id, seconds) = (offset.id(*channel, it.start), offset.seconds());
+                visit(id, it.start.saturating_add(seconds), it.stop.saturating_add(seconds), it.inner);
             }),
-            Self::Generated(all) => {
+            Self::Entries(all) => {
                 all.iter().for_each(|it| visit(Some(it.id), it.start, it.stop, &it.inner));
             }
         }
@@ -85,8 +88,10 @@ impl ProgrammePart {
 
     pub(crate) fn into_entries(self) -> Vec<GuideEntry> {
         match self {
-            Self::File(id, cell) => cell.iter().filter_map(|it| GuideEntry::from_file(id, it)).collect(),
-            Self::Generated(all) => all,
+            Self::File(id, offset, cell) => {
+                cell.iter().filter_map(|it| GuideEntry::from_file(id, it, offset)).collect()
+            }
+            Self::Entries(all) => all,
         }
     }
 }

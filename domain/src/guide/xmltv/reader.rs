@@ -2,13 +2,14 @@
 
 use std::io::{self, BufRead};
 
+use jiff::tz::TimeZone;
 use roxmltree::Node;
 
 use super::document::{Document, FoundElement};
 use super::limits::{XmltvLimits, XmltvPlace, XmltvSkip, XmltvSummary};
 use super::repair::repaired;
 use super::schema::{self, ElementKind};
-use super::time::parse_time;
+use super::time::parse_time_in;
 use crate::guide::programme::{
     Programme, ProgrammeId, TEXT_CHARS_MAX, address, line, parse_element, programme_from_element,
 };
@@ -70,6 +71,8 @@ pub struct XmltvReader<R> {
     summary: XmltvSummary,
     /// Channels that were skipped.
     n_channels_skipped: u64,
+    /// The zone of times that state none; UTC without one.
+    zone: Option<TimeZone>,
 }
 
 /// How far the reader is.
@@ -84,7 +87,19 @@ enum State<R> {
 impl<R: BufRead> XmltvReader<R> {
     /// Reads a guide from unpacked bytes.
     pub fn new(input: R, limits: XmltvLimits) -> Self {
-        Self { limits, state: State::New(input), summary: XmltvSummary::default(), n_channels_skipped: 0 }
+        Self {
+            limits,
+            state: State::New(input),
+            summary: XmltvSummary::default(),
+            n_channels_skipped: 0,
+            zone: None,
+        }
+    }
+
+    /// Reads times that state no zone in this one.
+    #[must_use]
+    pub fn in_zone(self, zone: Option<TimeZone>) -> Self {
+        Self { zone, ..self }
     }
 
     /// Returns the counts so far.
@@ -200,7 +215,9 @@ impl<R: BufRead> XmltvReader<R> {
     fn programme(&mut self, it: Node<'_, '_>) -> Result<Item, XmltvSkip> {
         let channel = self.key(it.attribute("channel"))?;
         // Panels add the same times as seconds since 1970-01-01.
-        let time = |names: [&str; 2]| names.into_iter().find_map(|name| parse_time(it.attribute(name)?));
+        let time = |names: [&str; 2]| {
+            names.into_iter().find_map(|name| parse_time_in(it.attribute(name)?, self.zone.as_ref()))
+        };
         let start = time(["start", "start_timestamp"]).ok_or(XmltvSkip::NoStart)?;
         if !(ProgrammeId::START_MIN..=ProgrammeId::START_MAX).contains(&start) {
             return Err(XmltvSkip::OutOfRange);

@@ -1,5 +1,8 @@
 //! Times in guides.
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
 /// Seconds of a day.
 const DAY: i64 = 86_400;
 
@@ -9,6 +12,12 @@ const DAY: i64 = 86_400;
 /// guides have them: a zone without the blank before it, with two digits or with a colon; names of zones; ISO 8601;
 /// fractions of a second; hour 24; and plain seconds since 1970-01-01.
 pub fn parse_time(text: &str) -> Option<i64> {
+    parse_time_in(text, None)
+}
+
+/// Reads the same, with times that state no zone in this one. A time that a change of the clock skips is as much later, and of
+/// a time that occurs twice the first one counts.
+pub fn parse_time_in(text: &str, of_source: Option<&TimeZone>) -> Option<i64> {
     let text = text.trim();
     let bytes = text.as_bytes();
     let (digits, length) = date_digits(bytes)?;
@@ -29,8 +38,12 @@ pub fn parse_time(text: &str) -> Option<i64> {
     if hour > 24 || minute > 59 || second > 60 || (hour == 24 && minute + second > 0) {
         return None;
     }
-    let offset = zone(fraction_end(rest))?;
-    let time = date * DAY + hour * 3600 + minute * 60 + second - offset;
+    let of_clock = date * DAY + hour * 3600 + minute * 60 + second;
+    let rest = fraction_end(rest).trim();
+    let time = match of_source {
+        Some(zone) if rest.is_empty() => time_of_clock(of_clock, zone)?,
+        _ => of_clock - zone(rest)?,
+    };
     (TIME_MIN..=TIME_MAX).contains(&time).then_some(time)
 }
 
@@ -79,6 +92,12 @@ fn fraction_end(text: &str) -> &str {
         Some(rest) => rest.trim_start_matches(|it: char| it.is_ascii_digit()),
         None => text,
     }
+}
+
+/// Returns the time at which the clock of a zone shows this, which is given as if it was UTC.
+fn time_of_clock(shown: i64, zone: &TimeZone) -> Option<i64> {
+    let clock = TimeZone::UTC.to_datetime(Timestamp::from_second(shown).ok()?);
+    zone.to_timestamp(clock).ok().map(|it| it.as_second())
 }
 
 /// Returns the distance of a zone from UTC in seconds. No zone means UTC.
@@ -221,6 +240,32 @@ mod tests {
     }
 
     #[test]
+    fn a_time_without_a_zone_is_in_that_of_its_source_with_daylight_saving() {
+        let zone = TimeZone::get("Europe/Amsterdam").unwrap();
+        for (text, utc) in [
+            ("20240101120000", "20240101110000"),
+            ("202407011200", "202407011000"),
+            ("2024-07-01 12:00:00", "20240701100000"),
+            // On 2024-03-31, the clock goes from 2:00 to 3:00, and on 2024-10-27 from 3:00 to 2:00.
+            ("20240331015959", "20240331005959"),
+            ("20240331023000", "20240331013000"),
+            ("20240331030000", "20240331010000"),
+            ("20241027013000", "20241026233000"),
+            ("20241027023000", "20241027003000"),
+            ("20241027030000", "20241027020000"),
+            // What states a zone is in that one.
+            ("20240701120000 +0000", "20240701120000"),
+            ("20240701120000 Z", "20240701120000"),
+            ("20240701120000 EST", "20240701170000"),
+            ("1715020215", "1715020215"),
+        ] {
+            assert_eq!(parse_time_in(text, Some(&zone)), parse_time(utc), "{text}");
+            assert!(parse_time(utc).is_some());
+        }
+        assert_eq!(parse_time_in("20240101250000", Some(&zone)), None);
+    }
+
+    #[test]
     fn a_text_other_than_a_time_is_none() {
         for text in [
             "",
@@ -268,7 +313,7 @@ mod tests {
 
         #[test]
         fn no_text_makes_a_panic(text in "\\PC{0,30}|[0-9 T:+.Z-]{0,30}") {
-            let _ = parse_time(&text);
+            let _ = (parse_time(&text), parse_time_in(&text, TimeZone::get("America/New_York").ok().as_ref()));
         }
     }
 }

@@ -21,6 +21,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::account::StreamIdentity;
 use crate::catchup::Archive;
+use crate::guide::shift::offset_of_attributes;
 use crate::ids::{AccountId, StreamId};
 use crate::playlist::catalogue::is_id;
 use crate::playlist::m3u::PlaylistEntry;
@@ -442,6 +443,7 @@ pub fn stream_properties(entry: PlaylistEntry) -> StreamProperties {
     let archive =
         content.is_live().then(|| Archive::from_attributes(&entry.attributes)).flatten().map(Box::new);
     StreamProperties {
+        guide_offset: offset_of_attributes(&entry.attributes),
         is_adult: adult::is_marked(&entry.attributes),
         name: entry.name,
         url: entry.url,
@@ -488,9 +490,20 @@ fn key(identity: StreamIdentity, properties: &StreamProperties) -> IdentityHash 
 fn fingerprint(properties: &StreamProperties, rule: &StreamOverrides, nth: u32) -> u64 {
     let mut hasher = DefaultHasher::new();
     // By name, so that a new field does not compile until it is handled here.
-    let StreamProperties { name, url, headers, tvg_id, group, logo, number, content, archive, is_adult } =
-        properties;
-    (name, url, tvg_id, group, logo, number, content, archive, is_adult, nth).hash(&mut hasher);
+    let StreamProperties {
+        name,
+        url,
+        headers,
+        tvg_id,
+        group,
+        logo,
+        number,
+        content,
+        archive,
+        is_adult,
+        guide_offset,
+    } = properties;
+    (name, url, tvg_id, group, logo, number, content, archive, is_adult, nth, guide_offset).hash(&mut hasher);
     (&headers.user_agent, &headers.referrer, &headers.extra).hash(&mut hasher);
     let StreamOverrides { name, url, tvg_id, group, logo } = rule;
     (name, url, tvg_id, group, logo).hash(&mut hasher);

@@ -27,6 +27,9 @@ use crate::playlist::m3u::lines::{Lines, RawLine};
 use crate::source_url::{SourceUrl, is_scheme};
 use crate::stream::RequestHeaders;
 
+/// Maximum number of addresses of guides that one first line names.
+pub const GUIDE_URLS_MAX: usize = 200;
+
 /// The parser. Push bytes as they arrive, then call `finish`.
 ///
 /// Neither it nor its fields are `Debug`, because an incomplete line may contain a part of a password.
@@ -183,24 +186,32 @@ impl ItemReader {
     fn header(&mut self, number: u64, rest: &str, out: Out<'_>) {
         self.summary.has_header = true;
         let mut header = PlaylistHeader::default();
-        let mut n_dropped = 0;
+        let (mut n_dropped, mut n_guides_dropped) = (0, 0);
         let found = extinf::attributes(rest, |key, value| {
             let is_guide = ["x-tvg-url", "url-tvg", "tvg-url"].iter().any(|it| key.eq_ignore_ascii_case(it));
             let value = text::clean(value);
-            if header.attributes.len() + header.guide_urls.len() >= self.limits.attributes_max {
-                n_dropped += 1;
-            } else if is_guide {
+            if is_guide {
                 let urls = value.split(',').map(str::trim).filter(|it| is_address(it)).map(SourceUrl::new);
-                for url in urls.take(self.limits.attributes_max) {
-                    if !header.guide_urls.contains(&url) {
-                        header.guide_urls.push(url);
+                for url in urls {
+                    match header.guide_urls.contains(&url) {
+                        true => {}
+                        false if header.guide_urls.len() >= GUIDE_URLS_MAX => n_guides_dropped += 1,
+                        false => header.guide_urls.push(url),
                     }
                 }
+            } else if header.attributes.len() >= self.limits.attributes_max {
+                n_dropped += 1;
             } else if !value.is_empty() {
                 header.attributes.push((key.to_ascii_lowercase(), value));
             }
         });
         self.attribute_problems(number, found.is_unterminated, n_dropped, out);
+        if n_guides_dropped > 0 {
+            let text = format!(
+                "{n_guides_dropped} addresses of guides were left out, at most {GUIDE_URLS_MAX} are kept"
+            );
+            self.problem(number, PlaylistProblemKind::TooManyAttributes, text, out);
+        }
         out(PlaylistItem::Header(header));
     }
 

@@ -86,8 +86,8 @@ pub struct KnownMatches {
 pub struct MatchCache {
     set: Arc<RuleSet>,
     titles: TitleMemo,
-    /// By the id of the guide channel.
-    channels: HashMap<u32, KnownMatches>,
+    /// By a number of the guide: of a guide channel, and its offset.
+    channels: HashMap<u64, KnownMatches>,
 }
 
 impl MatchCache {
@@ -107,7 +107,7 @@ impl MatchCache {
     /// Takes out a guide channel that has not changed, and was read for at least this time.
     pub fn take(
         &mut self,
-        id: u32,
+        id: u64,
         key: &MatchKey,
         file: (u32, u64),
         (from, until): (i64, i64),
@@ -119,8 +119,8 @@ impl MatchCache {
         is_same.then_some(KnownMatches { file, ..known })
     }
 
-    /// Replaces all guide channels, by their ids.
-    pub fn replace(&mut self, read: HashMap<u32, KnownMatches>) {
+    /// Replaces all guide channels, by their numbers.
+    pub fn replace(&mut self, read: HashMap<u64, KnownMatches>) {
         self.channels = read;
     }
 }

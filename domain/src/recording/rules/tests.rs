@@ -911,10 +911,10 @@ fn look(
     for (id, (content, _)) in (0..).zip(guide) {
         let channels: Arc<[ChannelId]> = Arc::new([ChannelId(id)]);
         let key = MatchKey { key: format!("c{id}"), guide_ids: Vec::new(), channels: Arc::clone(&channels) };
-        let known = cache.take(id, &key, (1, generation), (from_ms, until_ms), || Some(*content));
+        let known = cache.take(id.into(), &key, (1, generation), (from_ms, until_ms), || Some(*content));
         if let Some(known) = known {
             scan.reuse(&key.key, &known.matches, from_ms, until_ms);
-            read.insert(id, known);
+            read.insert(id.into(), known);
             continue;
         }
         let Some(mut channel) = scan.channel(&key.key, &[], channels) else { continue };
@@ -929,7 +929,10 @@ fn look(
         }
         if let Some(matches) = channel.finish(from_ms, until_ms) {
             let time = (from_ms, read_until.saturating_mul(1000));
-            read.insert(id, KnownMatches { key, file: (1, generation), content: *content, time, matches });
+            read.insert(
+                id.into(),
+                KnownMatches { key, file: (1, generation), content: *content, time, matches },
+            );
         }
     }
     cache.exchange_titles(&mut scan);

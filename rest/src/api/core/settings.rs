@@ -13,6 +13,7 @@ use domain::core_settings::{
     TUNER_SETTINGS, USER_LIMIT_SETTINGS,
 };
 use domain::guide::matching::MatchSettings;
+use domain::guide::placeholders::PlaceholderSettings;
 use domain::library_settings::LibrarySettings;
 use domain::output_profile::OutputProfile;
 use domain::recording::DvrSettings;
@@ -197,7 +198,9 @@ fn description(key: &str) -> &'static str {
         BACKUP_SETTINGS => "When back-ups are made, and how many are kept.",
         TUNER_SETTINGS => "The tuner that media servers see.",
         USER_LIMIT_SETTINGS => "What happens when a user reaches the limit of streams.",
-        EPG_SETTINGS => "How channels are matched with the channels of guides.",
+        EPG_SETTINGS => {
+            "How channels are matched with the channels of guides, and placeholders of channels without a guide."
+        }
         LIBRARY_SETTINGS => "How films and series are shown to players, and exported as STRM files.",
         DVR_SETTINGS => "How recordings are named, padded, and who schedules them.",
         TIMESHIFT_SETTINGS => "How much of the past of channels the gateway keeps itself.",
@@ -213,7 +216,11 @@ fn defaults(key: &str, context: &RestContext) -> Map<String, Value> {
         BACKUP_SETTINGS => return BackupSchedule::default().to_setting(),
         TUNER_SETTINGS => return TunerSettings::default().to_setting(),
         USER_LIMIT_SETTINGS => return UserLimits::default().to_setting(),
-        EPG_SETTINGS => return MatchSettings::default().to_setting(),
+        EPG_SETTINGS => {
+            let mut members = MatchSettings::default().to_setting();
+            members.extend(PlaceholderSettings::default().to_setting());
+            return members;
+        }
         LIBRARY_SETTINGS => return LibrarySettings::default().to_setting(),
         DVR_SETTINGS => return DvrSettings::default().to_setting(),
         TIMESHIFT_SETTINGS => return TimeShiftSettings::default().to_setting(),

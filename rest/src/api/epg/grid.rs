@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use domain::channel::Channel;
-use domain::ids::{ChannelId, GuideChannelId};
+use domain::ids::ChannelId;
 use domain::lineup::visible_in_order;
 use resource_derive::{Query, View};
 use route_frame::access::STREAMER;
@@ -13,7 +13,7 @@ use route_frame::route::Route;
 use route_frame::value::Time;
 use serde::Serialize;
 use server::reply::Refusal;
-use services::guide::{ChannelGuide, GuideEntry, GuideReader, read_guide};
+use services::guide::{ChannelGuide, GuideEntry, GuideKey, GuideReader, read_guide};
 
 use super::programs::GridProgramView;
 use crate::context::RestCall;
@@ -100,10 +100,10 @@ fn span(query: &GridQuery, now: i64) -> Result<(i64, i64), Refusal> {
     Ok((from, until))
 }
 
-/// Returns the guides of these channels. Channels with the same guide channel share a row.
+/// Returns the guides of these channels. Channels with the same programmes at the same times share a row.
 fn rows(guides: &GuideReader, channels: &[&Arc<Channel>]) -> Vec<GridRow> {
     let mut rows: Vec<GridRow> = Vec::new();
-    let mut by_guide_channel: HashMap<GuideChannelId, usize> = HashMap::new();
+    let mut by_guide: HashMap<GuideKey, usize> = HashMap::new();
     for channel in channels {
         let Some(guide) = guides.channel_guide(channel) else { continue };
         if guide.is_generated() {
@@ -111,7 +111,7 @@ fn rows(guides: &GuideReader, channels: &[&Arc<Channel>]) -> Vec<GridRow> {
             rows.push(GridRow { guide, tvg_id, channels: vec![channel.id] });
             continue;
         }
-        let at = *by_guide_channel.entry(guide.guide_channel.id).or_insert(rows.len());
+        let at = *by_guide.entry(guide.key()).or_insert(rows.len());
         match rows.get_mut(at) {
             Some(row) => row.channels.push(channel.id),
             None => {

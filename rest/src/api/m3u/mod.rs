@@ -12,6 +12,7 @@ mod expiry;
 mod files;
 mod filters;
 mod guide;
+mod guide_offers;
 mod local_hosts;
 mod location;
 mod logins;
@@ -35,6 +36,7 @@ pub(super) fn routes() -> Vec<Route> {
         account_groups::routes(),
         files::routes(),
         filters::routes(),
+        guide_offers::routes(),
         local_hosts::routes(),
         logins::routes(),
         profiles::routes(),

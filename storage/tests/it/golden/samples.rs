@@ -124,6 +124,11 @@ pub(super) fn guide_source_with_schedule() -> GuideSource {
     GuideSource { is_schedule_chosen: true, ..guide_source() }
 }
 
+/// A guide source whose times have a zone and an offset.
+pub(super) fn guide_source_with_times() -> GuideSource {
+    GuideSource { time_zone: Some("Europe/Amsterdam".to_owned()), offset_minutes: -90, ..guide_source() }
+}
+
 pub(super) fn guide_state() -> GuideState {
     GuideState {
         status: GuideStatus::Success,
@@ -286,6 +291,16 @@ pub(super) fn channel_with_udp_output() -> Channel {
     Channel { udp_output: Some(Box::new(output)), ..channel() }
 }
 
+/// A channel whose guide has an offset.
+pub(super) fn channel_with_guide_offset() -> Channel {
+    Channel { guide_offset: Some(-90), keeps_stream_offset: true, ..channel() }
+}
+
+/// A channel with several guides.
+pub(super) fn channel_with_further_guides() -> Channel {
+    Channel { further_guides: vec![GuideChannelId(9), GuideChannelId(3)], ..channel() }
+}
+
 /// A channel that a person unmarked as adult content.
 pub(super) fn channel_of_adult_streams() -> Channel {
     Channel { is_adult: false, adult_by_streams: true, ..channel() }
@@ -389,6 +404,13 @@ pub(super) fn stream(id: u32) -> Stream {
 pub(super) fn adult_stream() -> Stream {
     let mut stream = stream(1);
     stream.provider.is_adult = true;
+    stream
+}
+
+/// A stream whose guide has an offset.
+pub(super) fn stream_with_guide_offset() -> Stream {
+    let mut stream = stream(1);
+    stream.provider.guide_offset = 180;
     stream
 }
 

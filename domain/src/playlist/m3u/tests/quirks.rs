@@ -372,6 +372,32 @@ fn the_header_of_a_playlist_contains_its_guides() {
 }
 
 #[test]
+fn a_first_line_may_name_two_hundred_guides_and_tells_how_many_more_it_names() {
+    for (n_named, n_kept, n_problems) in [(40, 40, 0), (200, 200, 0), (203, 200, 1)] {
+        let urls: Vec<_> = (0..n_named).map(|n| format!("http://guides.example/{n}.xml.gz")).collect();
+        let text = format!("#EXTM3U url-tvg=\"{}\" x-tvg-url=\"{}\"\n", urls.join(","), urls[0]);
+        let (items, _) = parse(text.as_bytes(), PlaylistLimits::default());
+        let header = items.iter().find_map(|it| match it {
+            PlaylistItem::Header(header) => Some(header),
+            _ => None,
+        });
+        assert_eq!(header.unwrap().guide_urls.len(), n_kept);
+        let problems: Vec<_> = items
+            .iter()
+            .filter_map(|it| match it {
+                PlaylistItem::Problem(problem) => Some(problem.text.as_str()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(problems.len(), n_problems);
+        assert!(
+            problems.iter().all(|it| it.starts_with("3 addresses of guides were left out")),
+            "{problems:?}"
+        );
+    }
+}
+
+#[test]
 fn an_overlong_item_is_dropped_alone_and_reported_with_its_line() {
     let long = |n| repeat_n('x', n).collect::<String>();
     let next_entry = "\n#EXTINF:-1,B\nhttp://h/2";

@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 
 use actors::now_ms;
-use domain::channel::{CHANNEL_NAME_CHARS_MAX, Channel};
+use domain::channel::{CHANNEL_NAME_CHARS_MAX, Channel, FURTHER_GUIDES_MAX};
+use domain::guide::channel::GuideChannel;
+use domain::guide::shift::OFFSET_MINUTES_MAX;
 use domain::ids::{ChannelId, GuideChannelId, LogoId, StreamId, StreamProfileId};
 use domain::logo::Logo;
 use domain::stream::Stream;
@@ -36,6 +38,8 @@ pub(super) const STREAMS_MAX: usize = 1_000;
 pub(super) const LINEUPS_MAX: usize = 1_000;
 /// Maximum size of the custom properties as JSON, in bytes.
 const PROPERTIES_BYTES_MAX: usize = 100_000;
+/// Maximum offset of a guide, in minutes either way.
+const OFFSET_MINUTES: i64 = OFFSET_MINUTES_MAX as i64;
 
 /// Values of a channel. Fields that are left out keep their value.
 #[derive(Clone, Debug, Body)]
@@ -79,6 +83,16 @@ pub(crate) struct NewChannel {
     /// Id of the guide channel whose programmes the channel shows. Without one, the guide channel with its `tvg_id` counts.
     #[field(example = "12")]
     epg_data_id: Option<Option<GuideChannelId>>,
+    /// Ids of guide channels that fill the hours and the fields that those before them lack, in order: after the guide channel
+    /// of `epg_data_id`, or of `tvg_id`. At most 4.
+    #[field(items_max = FURTHER_GUIDES_MAX, example = "[13]")]
+    further_epg_data_ids: Option<Vec<GuideChannelId>>,
+    /// Minutes by which the programmes of the channel are later than its guide says, from -1440 to 1440; `null` leaves it to the
+    /// `tvg-shift` of its first stream.
+    #[field(at_least = -OFFSET_MINUTES, at_most = OFFSET_MINUTES, example = "60")]
+    epg_offset_minutes: Option<Option<i16>>,
+    /// Whether the `tvg-shift` of the first stream also applies to a guide channel that is linked by hand.
+    epg_follows_stream: Option<bool>,
     /// Changes of an automatically created channel, with priority over the same fields outside. A field that is `null`
     /// gets the value of the provider back and follows it again; `null` instead of the object does so for all fields.
     r#override: Option<Option<ChannelOverride>>,
@@ -180,12 +194,19 @@ impl ChannelEdit {
         set(&mut channel.number, self.channel_number.map(|it| it.map(|it| it.0)));
         set_text(&mut channel.tvg_id, self.tvg_id.map(|it| it.map(|it| it.0)));
         set_text(&mut channel.guide_station, self.tvc_guide_stationid.map(|it| it.map(|it| it.0)));
+        set(&mut channel.guide_offset, self.epg_offset_minutes);
+        if let Some(further) = self.further_epg_data_ids {
+            check_guides(write, &further, &mut errors);
+            channel.further_guides = further;
+        }
         set(&mut channel.enabled, self.enabled.or(self.hidden_from_output.map(|it| !it)));
         set(&mut channel.udp_output, self.udp_output.map(|it| it.map(|it| Box::new(it.into()))));
         adult::apply(write, before, &mut channel, self.is_adult)?;
         if let Some(wanted) = self.epg_data_id.filter(|it| *it != before.guide_channel) {
             set_guide(write, &mut channel, wanted, "epg_data_id", &mut errors, log)?;
         }
+        // After the link, which takes the offset away.
+        set(&mut channel.keeps_stream_offset, self.epg_follows_stream);
         Ok(errors.or(channel))
     }
 }
@@ -236,6 +257,16 @@ pub(super) fn check_streams(write: &Write<'_>, field: &str, streams: &[StreamId]
             errors.add(field, format!("Stream {id} is listed more than once."));
         } else if write.owner_of::<Stream>(id.0).is_none() {
             errors.add(field, no_such(id));
+        }
+    }
+}
+
+fn check_guides(write: &Write<'_>, guides: &[GuideChannelId], errors: &mut FieldErrors) {
+    for (at, id) in guides.iter().enumerate() {
+        if guides[..at].contains(id) {
+            errors.add("further_epg_data_ids", format!("Guide channel {id} is listed more than once."));
+        } else if write.owner_of::<GuideChannel>(id.0).is_none() {
+            errors.add("further_epg_data_ids", no_such(id));
         }
     }
 }

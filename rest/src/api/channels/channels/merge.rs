@@ -30,8 +30,10 @@ impl MergeBy {
             Self::Name => name,
             Self::TvgIdOrName => return Some(channel_key(tvg_id, name)),
         };
-        let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
-        (!words.is_empty()).then(|| words.join(" "))
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        // Guide ids that differ in case are two channels.
+        let key = if self == Self::Name { words.to_lowercase() } else { words };
+        (!key.is_empty()).then_some(key)
     }
 }
 

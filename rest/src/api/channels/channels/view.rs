@@ -65,6 +65,17 @@ pub(crate) struct ChannelView {
     /// Id of the guide channel that an admin or the matching linked.
     #[field(example = "12")]
     epg_data_id: Option<GuideChannelId>,
+    /// Ids of guide channels that fill the hours and the fields that those before them lack, in order.
+    #[field(example = "[13]")]
+    further_epg_data_ids: Vec<GuideChannelId>,
+    /// Minutes by which the programmes of the channel are later than its guide says; `null` leaves it to its first stream.
+    #[field(example = "60")]
+    epg_offset_minutes: Option<i16>,
+    /// Whether the `tvg-shift` of the first stream also applies to a guide channel that is linked by hand.
+    epg_follows_stream: bool,
+    /// Minutes by which the programmes are later than the guide says, that of the guide source included.
+    #[field(example = "60")]
+    effective_epg_offset_minutes: i32,
     /// Whether a start tries the healthiest streams first; otherwise the order of `streams` counts.
     healthiest_first: bool,
     /// Ids of the streams in the order of failover. With `include_streams` the streams themselves.
@@ -315,6 +326,10 @@ impl Render for Channel {
             channel_group_name: group.map(|it| it.name.clone()),
             tvc_guide_stationid: self.guide_station.clone(),
             epg_data_id: lookup.guides.linked(self),
+            further_epg_data_ids: self.further_guides.clone(),
+            epg_offset_minutes: self.guide_offset,
+            epg_follows_stream: self.keeps_stream_offset,
+            effective_epg_offset_minutes: lookup.guides.offset_minutes(self),
             streams,
             stream_profile_id: self.stream_profile,
             logo_url: self.logo.clone(),

@@ -42,7 +42,9 @@ pub(super) async fn guide_programme(call: &Call, id: &str) -> Result<Option<Guid
     let (context, is_listed, id) = (Arc::clone(call.rest()), call.listed(), id.to_owned());
     read_guide(move || {
         let found = match entry_id {
-            EntryId::Stored(id) => guides.stored(id).map(|(channel, entry)| (entry, channel.key.clone())),
+            EntryId::Stored(id, minutes) => {
+                guides.stored(id, minutes).map(|(channel, entry)| (entry, channel.key.clone()))
+            }
             EntryId::Generated(channel, start) => {
                 let channel = context.models.channels.load().get(channel.0).cloned();
                 let channel = channel.filter(|it| is_listed(it));

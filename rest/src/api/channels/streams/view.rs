@@ -80,6 +80,9 @@ pub(crate) struct StreamView {
     /// Whether the provider marks the stream as adult content. Channels that play it are then hidden from users who hide
     /// adult content, unless an admin decided otherwise.
     is_adult: bool,
+    /// Minutes by which the programmes of its guide are later than the guide says, as the playlist states (`tvg-shift`).
+    #[field(example = "0")]
+    epg_offset_minutes: i16,
     /// Whether the provider keeps an archive, so that past programmes can be watched.
     is_catchup: bool,
     /// Depth of that archive in days; 0 without one.
@@ -188,6 +191,7 @@ impl Render for Stream {
             local_file: None,
             is_stale: self.is_stale(),
             is_adult: self.is_adult(),
+            epg_offset_minutes: self.guide_offset(),
             is_catchup: catchup_days > 0,
             catchup_days,
             last_seen: last_seen.map(Time),

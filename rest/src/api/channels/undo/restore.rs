@@ -65,6 +65,9 @@ fn name_in_interface(field: &str) -> &str {
         "logo" => "logo_url",
         "stream_profile" => "stream_profile_id",
         "guide_channel" => "epg_data_id",
+        "further_guides" => "further_epg_data_ids",
+        "guide_offset" => "epg_offset_minutes",
+        "keeps_stream_offset" => "epg_follows_stream",
         same => same,
     }
 }

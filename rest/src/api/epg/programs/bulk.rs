@@ -122,7 +122,7 @@ pub(super) async fn write(call: Call, batch: ProgramsBatch) -> Result<ProgramsBa
         keys.iter().filter_map(|it| Some(GuideChannelView::new(of_source.get(it.as_str())?, addresses)));
     Ok(ProgramsBatchView {
         epg_source: source,
-        ids: ids.into_iter().map(EntryId::Stored).collect(),
+        ids: ids.into_iter().map(|it| EntryId::Stored(it, 0)).collect(),
         channels: views.collect(),
     })
 }

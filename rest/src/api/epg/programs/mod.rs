@@ -5,6 +5,7 @@ mod detail;
 mod poster;
 mod results;
 mod search;
+mod shown;
 mod values;
 mod view;
 mod written;
@@ -108,8 +109,8 @@ async fn retrieve(call: Call) -> Result<ProgramDetailView, Refusal> {
     let (context, is_listed, sees_all) =
         (Arc::clone(call.rest()), call.listed(), call.identity()?.may(UserLevel::Standard));
     let (entry, tvg_id) = read_guide(move || match id {
-        EntryId::Stored(id) => {
-            let (guide_channel, entry) = guides.stored(id).ok_or_else(unknown)?;
+        EntryId::Stored(id, minutes) => {
+            let (guide_channel, entry) = guides.stored(id, minutes).ok_or_else(unknown)?;
             let links = guides.links();
             let is_visible = sees_all || links.channels_of(guide_channel.id).any(|it| visible(&limits, it));
             if is_visible { Ok((entry, guide_channel.key.clone())) } else { Err(unknown()) }

@@ -17,8 +17,9 @@ pub(super) async fn image(call: Call) -> Result<Image, Refusal> {
     let context = Arc::clone(call.rest());
     let (url, source) = read_guide(move || {
         let (source, entry) = match id {
-            EntryId::Stored(id) => {
-                let (channel, entry) = guides.stored(id).ok_or_else(unknown)?;
+            // The picture is the same at any time.
+            EntryId::Stored(id, _) => {
+                let (channel, entry) = guides.stored(id, 0).ok_or_else(unknown)?;
                 (channel.source, entry)
             }
             EntryId::Generated(channel, start) => {

@@ -34,6 +34,8 @@ const STREAMS_MAX: usize = 50;
 pub(super) struct FoundProgramme {
     pub(super) guide_channel: Arc<GuideChannel>,
     pub(super) entry: GuideEntry,
+    /// The minutes by which the channels show it later than their guide.
+    pub(super) minutes: i16,
 }
 
 /// A programme that was found. With `fields`, only the fields that were requested.
@@ -193,10 +195,12 @@ impl ResultContext {
         links: &GuideLinks,
         streams: &mut HashMap<StreamId, Option<FoundStreamView>>,
     ) -> SearchResultView {
-        let FoundProgramme { guide_channel, entry } = found;
+        let FoundProgramme { guide_channel, entry, minutes } = found;
         let programme = entry.programme();
         let source = self.guides.sources.get(guide_channel.source.0);
-        let channels = links.channels_of(guide_channel.id).filter(|it| visible(&self.limits, it));
+        let shown_then = links.shown_by(guide_channel.id).filter(|it| it.minutes == *minutes);
+        let seen = shown_then.filter(|it| visible(&self.limits, it.channel));
+        let channels = seen.filter(|it| self.guides.shows(it, entry)).map(|it| it.channel);
         let channels: Vec<_> = channels.take(CHANNELS_MAX).collect();
         let wants_streams = self.sees_streams && self.wants("streams");
         let of_channels = channels.iter().filter(|_| wants_streams).flat_map(|it| &it.streams);

@@ -1,7 +1,6 @@
 //! `/api/epg/programs/search/`: programmes by their texts, times and channels.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -20,12 +19,13 @@ use route_frame::call::Call;
 use route_frame::value::Time;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
-use services::guide::{DAY, GuideReader, read_guide};
-use storage::guide::{GuideField, GuideQuery, SearchLimits, TextQuery, TextTest};
+use services::guide::{DAY, GuideOffset, GuideReader, read_guide};
+use storage::guide::{Found, GuideField, GuideFile, GuideQuery, SearchLimits, TextQuery, TextTest};
 use storage::{Error as StoreError, Table};
 use tracing::warn;
 
 use super::results::{FoundProgramme, ResultContext, SearchResult};
+use super::shown::{ShownRows, each_once, earlier, merged, with_unused};
 use crate::context::RestCall;
 use crate::list::{Page, Paging, Search};
 
@@ -36,6 +36,8 @@ pub(super) type Pages = Paging<50, 500>;
 const RESULTS_MAX: usize = 50_000;
 /// Maximum number of programmes of a guide whose texts are read, for phrases and regular expressions.
 const CHECKED_MAX: usize = 100_000;
+/// Maximum number of found programmes of further guides that are compared with the first guide of their channels.
+const FURTHER_MAX: usize = 2_000;
 /// The texts that `search` looks at.
 const ALL_TEXTS: [GuideField; 4] =
     [GuideField::Title, GuideField::SubTitle, GuideField::Description, GuideField::Category];
@@ -76,7 +78,7 @@ pub(crate) struct SearchQuery {
     end_after: Option<Time>,
     /// Latest end.
     end_before: Option<Time>,
-    /// Id of the channel in its guide source, regardless of case.
+    /// Id of the channel in its guide source. In another case, if no guide channel has it exactly.
     #[field(example = "news.example")]
     tvg_id: Option<String>,
     /// Part of the name of a channel that shows the programme.
@@ -120,57 +122,62 @@ pub(super) async fn find(
     let text = query.text()?;
     let scope = SearchScope::load(call)?;
     read_guide(move || {
-        let channels = scope.guide_channels(&query);
-        let wanted = GuideQuery { text, channels, starts: query.starts(), stops: query.stops() };
+        let shown = scope.shown(&query);
         let limits = SearchLimits { n_max, checked_max: CHECKED_MAX };
-        let (mut count, mut ids) = (0, Vec::new());
-        for source in scope.sources(query.epg_source.as_deref()) {
-            let Some(file) = scope.guides.file(&source) else { continue };
-            let found = match file.search(&wanted, &limits) {
-                Ok(found) => found,
-                Err(StoreError::TooLarge { .. }) => {
-                    return Err(Refusal::field("search", "The search has too many words."));
-                }
-                Err(error) => {
-                    warn!("failed to search the guide \"{}\": {error}", source.name);
-                    continue;
-                }
+        let (mut count, mut lists) = (0, Vec::new());
+        let sources = scope.sources(query.epg_source.as_deref());
+        let searches = sources.iter().flat_map(|source| shown.iter().map(move |row| (source, row)));
+        for (source, ((minutes, is_further), channels)) in searches {
+            let Some(file) = scope.guides.file(source) else { continue };
+            let offset = GuideOffset { channel: *minutes, source: source.offset_minutes };
+            let wanted = GuideQuery {
+                text: text.clone(),
+                channels: channels.clone(),
+                starts: earlier(query.starts(), offset),
+                stops: earlier(query.stops(), offset),
             };
-            if found.is_too_wide {
-                let message = format!(
-                    "More than {CHECKED_MAX} programmes would have to be read. Choose a shorter time, or words without quotes."
-                );
-                return Err(Refusal::field("search", message));
+            let Some(found) = search_file(&file, &wanted, &limits, &source.name)? else { continue };
+            let Found { mut ids, count: n_found, .. } = found;
+            let n_before = ids.len();
+            if *is_further {
+                ids.truncate(FURTHER_MAX);
+                ids.retain(|id| scope.is_shown(*id, *minutes));
             }
-            count += usize::try_from(found.count).unwrap_or(usize::MAX);
-            ids.push(found.ids);
+            // Those that no channel has room for do not count, as far as they are known.
+            count += usize::try_from(n_found).unwrap_or(usize::MAX).saturating_sub(n_before - ids.len());
+            lists.push((offset, ids));
         }
-        let on_page = merged(ids, n_max).into_iter().skip(offset);
-        let found = on_page.filter_map(|id| {
-            let (guide_channel, entry) = scope.guides.stored(id)?;
-            Some(FoundProgramme { guide_channel, entry })
+        let on_page = merged(lists, n_max).into_iter().skip(offset);
+        let found = on_page.filter_map(|(id, minutes)| {
+            let (guide_channel, entry) = scope.guides.stored(id, minutes)?;
+            Some(FoundProgramme { guide_channel, entry, minutes })
         });
         Ok((count, found.collect()))
     })
     .await
 }
 
-/// Merges lists that are sorted by start and guide channel.
-fn merged(lists: Vec<Vec<ProgrammeId>>, n_max: usize) -> Vec<ProgrammeId> {
-    let mut lists: Vec<_> = lists.into_iter().map(Vec::into_iter).collect();
-    let rank = |id: ProgrammeId| Reverse((id.start(), id.0));
-    let mut next = BinaryHeap::new();
-    for (at, list) in lists.iter_mut().enumerate() {
-        next.extend(list.next().map(|id| (rank(id), at)));
-    }
-    let mut all = Vec::new();
-    while let Some((Reverse((_, id)), at)) = next.pop().filter(|_| all.len() < n_max) {
-        all.push(ProgrammeId(id));
-        if let Some(following) = lists.get_mut(at).and_then(Iterator::next) {
-            next.push((rank(following), at));
+/// Searches one guide. `None` if it cannot be read.
+fn search_file(
+    file: &GuideFile,
+    wanted: &GuideQuery,
+    limits: &SearchLimits,
+    name: &str,
+) -> Result<Option<Found>, Refusal> {
+    match file.search(wanted, limits) {
+        Ok(found) if found.is_too_wide => {
+            let message = format!(
+                "More than {CHECKED_MAX} programmes would have to be read. Choose a shorter time, or words without quotes."
+            );
+            Err(Refusal::field("search", message))
+        }
+        Ok(found) => Ok(Some(found)),
+        Err(StoreError::TooLarge { .. }) => Err(Refusal::field("search", "The search has too many words.")),
+        Err(error) => {
+            warn!("failed to search the guide \"{name}\": {error}");
+            Ok(None)
         }
     }
-    all
 }
 
 /// Everything that decides which guide channels a search looks at, at one moment.
@@ -202,8 +209,9 @@ impl SearchScope {
         self.guides.sources.iter().filter(|it| it.is_active && is_wanted(it)).cloned().collect()
     }
 
-    /// Returns the guide channels that a search is limited to; `None` for all.
-    fn guide_channels(&self, query: &SearchQuery) -> Option<BTreeSet<GuideChannelId>> {
+    /// Returns the guide channels that a search is limited to, by the minutes by which channels show their programmes later;
+    /// `None` for all. A guide channel that several channels show at several times is in several rows.
+    fn shown(&self, query: &SearchQuery) -> ShownRows {
         let guides = &self.guides;
         let of_key = query.tvg_id.as_ref().map(|key| {
             let found = guides.order.iter().filter_map(|source| guides.index.by_key(source, key));
@@ -213,10 +221,10 @@ impl SearchScope {
             || query.channel_id.is_some()
             || query.stream.is_some()
             || query.group.is_some();
-        if self.sees_all && !names_channels {
-            return of_key;
-        }
         let links = guides.links();
+        if self.sees_all && !names_channels {
+            return with_unused(guides, &links, of_key);
+        }
         let streams = query.stream.as_ref().map(|it| self.streams_named(it, links.all_channels()));
         let is_wanted = |channel: &Channel| {
             let group = || channel.group.and_then(|it| self.groups.get(it.0));
@@ -226,10 +234,24 @@ impl SearchScope {
                 && query.group.as_ref().is_none_or(|it| group().is_some_and(|group| it.matches(&group.name)))
                 && streams.as_ref().is_none_or(|it| channel.streams.iter().any(|id| it.contains(id)))
         };
-        let is_found = |id: &GuideChannelId| {
-            of_key.as_ref().is_none_or(|it| it.contains(id)) && links.channels_of(*id).any(|it| is_wanted(it))
-        };
-        Some(links.guide_channels().filter(is_found).collect())
+        // Without a channel, nothing is found.
+        let mut rows = ShownRows::from([((0, false), Some(BTreeSet::new()))]);
+        let is_of_key = |it: &GuideChannelId| of_key.as_ref().is_none_or(|ids| ids.contains(it));
+        for id in links.guide_channels().filter(is_of_key) {
+            for shown in links.shown_by(id).filter(|it| is_wanted(it.channel)) {
+                let row = rows.entry((shown.minutes, shown.is_further)).or_default();
+                row.get_or_insert_default().insert(id);
+            }
+        }
+        each_once(rows)
+    }
+
+    /// Returns whether a visible channel shows a programme of one of its further guides. Blocks.
+    fn is_shown(&self, id: ProgrammeId, minutes: i16) -> bool {
+        let Some((guide_channel, entry)) = self.guides.stored(id, minutes) else { return false };
+        let links = self.guides.links();
+        let mut shown = links.shown_by(guide_channel.id).filter(|it| it.is_further && it.minutes == minutes);
+        shown.any(|it| visible(&self.limits, it.channel) && self.guides.shows(&it, &entry))
     }
 
     /// Returns the streams of these channels whose names contain a text. Users of level 0 see none.

@@ -14,7 +14,7 @@ use super::values::time;
 #[resource(name = "ProgramData")]
 pub(crate) struct ProgramView {
     /// Stable over refreshes as long as the programme keeps channel and start: a number, or a text for a programme of a
-    /// generated guide.
+    /// generated guide and for one that a channel shows with an offset.
     #[field(example = "4503601413783552")]
     id: EntryId,
     /// Start of the programme.

@@ -139,10 +139,10 @@ fn not_written() -> Refusal {
 /// Returns the programme in the path, which is in a written guide.
 async fn find_written(call: &Call) -> Result<(ProgrammeId, Arc<GuideChannel>, GuideEntry), Refusal> {
     let id: EntryId = call.text("program")?.parse().map_err(|()| unknown())?;
-    let EntryId::Stored(id) = id else { return Err(unknown()) };
+    let EntryId::Stored(id, _) = id else { return Err(unknown()) };
     let guides = call.rest().guide.guides.reader();
     let sources = Arc::clone(&guides.sources);
-    let (channel, entry) = read_guide(move || guides.stored(id).ok_or_else(unknown)).await?;
+    let (channel, entry) = read_guide(move || guides.stored(id, 0).ok_or_else(unknown)).await?;
     check_written(sources.get(channel.source.0).ok_or_else(unknown)?)?;
     Ok((id, channel, entry))
 }
@@ -205,7 +205,7 @@ async fn put(
     let edit = WrittenEdit::Put { key: tvg_id.clone(), programme: Box::new(programme.clone()), replaces };
     let ids = write(call, source, edit).await?;
     let id = ids.first().copied().ok_or_else(unknown)?;
-    Ok(ProgramDetailView::new(call, &GuideEntry::written(EntryId::Stored(id), &programme), tvg_id))
+    Ok(ProgramDetailView::new(call, &GuideEntry::written(EntryId::Stored(id, 0), &programme), tvg_id))
 }
 
 async fn write(call: &Call, source: GuideSourceId, edit: WrittenEdit) -> Result<Vec<ProgrammeId>, Refusal> {

@@ -1,6 +1,6 @@
 //! The edit of a guide source, checked before anything is written.
 
-use actors::check_cron;
+use actors::{check_cron, check_time_zone};
 use domain::account::Account;
 use domain::guide::source::{GuideSource, GuideSourceKind};
 use domain::source_url::SourceUrl;
@@ -26,6 +26,10 @@ impl SourceChange {
         let cron = edit.cron_expression.as_ref().filter(|it| !it.is_empty());
         if let Some(Err(message)) = cron.map(|it| check_cron(it)) {
             errors.add("cron_expression", message);
+        }
+        let zone = edit.default_time_zone.iter().flatten().find(|it| !it.is_empty());
+        if let Some(Err(message)) = zone.map(|it| check_time_zone(it)) {
+            errors.add("default_time_zone", message);
         }
         Ok(errors.or(Self(edit))?)
     }
@@ -55,7 +59,9 @@ impl SourceChange {
         set_text(&mut source.username, edit.username);
         let password = edit.password.map(|it| it.filter(|it| !it.expose().is_empty()));
         set(&mut source.password, password);
-        set_fields!(source from edit: account, is_active, priority, history_days, custom_properties);
+        set_text(&mut source.time_zone, edit.default_time_zone);
+        set_fields!(source from edit: account, is_active, priority, history_days, offset_minutes, custom_properties);
+        check_times(source)?;
         set(&mut source.schedule.interval_hours, edit.refresh_interval);
         set(&mut source.schedule.cron, edit.cron_expression);
         if source.kind == GuideSourceKind::Generated {
@@ -80,6 +86,21 @@ fn check_login(source: &GuideSource, is_checked: bool) -> Result<(), Refusal> {
     }
     if source.password.is_none() {
         errors.add("password", REQUIRED);
+    }
+    Ok(errors.or(())?)
+}
+
+/// Refuses a zone or an offset for sources that have no times to which it could apply.
+fn check_times(source: &GuideSource) -> Result<(), Refusal> {
+    let mut errors = FieldErrors::default();
+    if source.time_zone.is_some() && !matches!(source.kind, GuideSourceKind::Xmltv | GuideSourceKind::Panel) {
+        errors
+            .add("default_time_zone", "Only sources of the types xmltv and panel have a default time zone.");
+    }
+    if source.offset_minutes != 0
+        && matches!(source.kind, GuideSourceKind::Generated | GuideSourceKind::Written)
+    {
+        errors.add("offset_minutes", "Sources of the types dummy and written have no offset.");
     }
     Ok(errors.or(())?)
 }

@@ -201,13 +201,18 @@ fn remove_some(write: &mut Write<'_>, id: u32) -> Result<bool, Refusal> {
         |write: &Write<'_>, it: GuideChannelId| write.owner_of::<GuideChannel>(it.0) == Some(owner);
     let mut n_changed = 0;
     for mut channel in write.all::<Channel>()? {
-        if !channel.guide_channel.is_some_and(|it| is_of_source(write, it)) {
+        let is_linked = channel.guide_channel.is_some_and(|it| is_of_source(write, it));
+        let is_further = channel.further_guides.iter().any(|it| is_of_source(write, *it));
+        if !is_linked && !is_further {
             continue;
         }
         if n_changed == CHANNELS_AT_ONCE {
             return Ok(false);
         }
-        channel.guide_channel = None;
+        if is_linked {
+            channel.guide_channel = None;
+        }
+        channel.further_guides.retain(|it| !is_of_source(write, *it));
         write.put(&channel)?;
         n_changed += 1;
     }

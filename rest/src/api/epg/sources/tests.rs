@@ -45,7 +45,7 @@ async fn a_source_is_created_updated_by_field_and_deleted() {
     let mut expected = json!({
         "id": id, "name": "Guide", "source_type": "xmltv", "url": null, "username": null, "account": null,
         "is_active": true, "file_path": null, "refresh_interval": 0, "needs_interval": false, "cron_expression": "", "priority": 0,
-        "history_days": 7, "status": "idle", "last_message": null, "created_at": made.body["created_at"],
+        "history_days": 7, "default_time_zone": null, "offset_minutes": 0, "status": "idle", "last_message": null, "created_at": made.body["created_at"],
         "updated_at": null, "custom_properties": {}, "epg_data_count": 0, "program_count": 0,
         "has_channels": false,
     });
@@ -60,6 +60,8 @@ async fn a_source_is_created_updated_by_field_and_deleted() {
         ("cron_expression", json!("30 4 * * *")),
         ("priority", json!(-3)),
         ("history_days", json!(0)),
+        ("default_time_zone", json!("Europe/Amsterdam")),
+        ("offset_minutes", json!(-90)),
         ("custom_properties", json!({ "a": [1] })),
         ("url", Value::Null),
         ("is_active", json!(true)),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use actors::GuidePhase;
 use domain::guide::channel::GuideChannel;
 use domain::guide::index::SourceOrder;
+use domain::guide::shift::OFFSET_MINUTES_MAX;
 use domain::guide::source::{GuideSource, GuideSourceKind};
 use domain::guide::state::{GuideState, GuideStatus};
 use domain::ids::{AccountId, GuideSourceId};
@@ -74,6 +75,14 @@ pub(crate) struct EPGSourceView {
     /// Days for which past programmes are kept.
     #[field(edit, at_most = HISTORY_DAYS_MAX, example = "7")]
     history_days: u32,
+    /// IANA name of the time zone of times in the guide that state none; UTC without one. For sources of the types `xmltv` and
+    /// `panel`; a new one counts from the next refresh on.
+    #[field(edit, blank, chars_max = 100, example = "Europe/Amsterdam")]
+    default_time_zone: Option<String>,
+    /// Minutes by which all programmes of the source are later than it says, from -1440 to 1440. The offset of a channel is
+    /// added. Sources of the types `dummy` and `written` have none.
+    #[field(edit, at_least = -OFFSET_MINUTES, at_most = OFFSET_MINUTES, example = "0")]
+    offset_minutes: i16,
     /// State of the last refresh.
     #[field(example = "success")]
     status: Named<Status>,
@@ -98,6 +107,8 @@ pub(crate) struct EPGSourceView {
 
 /// Maximum number of days for which past programmes are kept. Catch-up at providers ends long before.
 const HISTORY_DAYS_MAX: i64 = 60;
+/// Maximum offset of a guide, in minutes either way.
+const OFFSET_MINUTES: i64 = OFFSET_MINUTES_MAX as i64;
 
 choice!(GuideSourceKind {
     Xmltv = "xmltv",
@@ -158,7 +169,8 @@ impl Render for GuideSource {
         let changed_at = Some(self.updated_at).filter(|it| *it != self.created_at);
         let channels = lookup.context.models.store.collection::<GuideChannel>();
         view_from!(EPGSourceView from self {
-            id, name, account, is_active, priority, history_days, created_at;
+            id, name, account, is_active, priority, history_days, offset_minutes, created_at;
+            default_time_zone: self.time_zone.clone(),
             source_type: Named(self.kind),
             url: self.url.as_ref().and_then(|it| shown_url(it, lookup.is_admin)),
             username: for_admins(&self.username),

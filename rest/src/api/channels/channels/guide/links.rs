@@ -38,6 +38,9 @@ pub(in crate::api::channels::channels) fn set_guide(
         errors.add(field, no_such(id));
         return Ok(());
     }
+    if channel.guide_channel != wanted {
+        channel.keeps_stream_offset = false;
+    }
     channel.guide_channel = wanted;
     learn(write, channel, guide.as_ref(), log)
 }

@@ -5,19 +5,24 @@ use std::sync::Arc;
 use domain::channel::Channel;
 use domain::guide::channel::GuideChannel;
 use domain::guide::index::{GuideIndex, SourceOrder};
+use domain::guide::source::{GuideSource, GuideSourceKind};
 use domain::ids::GuideChannelId;
-use storage::Models;
+use domain::streams::StreamSnapshot;
+use storage::{Models, Table};
 
 /// All guide channels, and which of them counts for a channel.
 pub(in crate::api::channels::channels) struct GuideLookup {
     index: Arc<GuideIndex>,
     order: SourceOrder,
+    sources: Arc<Table<GuideSource>>,
+    streams: Arc<StreamSnapshot>,
 }
 
 impl GuideLookup {
     pub(in crate::api::channels::channels) fn new(models: &Models) -> Self {
         let sources = models.guide_sources.load();
-        Self { index: models.guide.load(), order: SourceOrder::new(sources.iter().map(|it| &**it)) }
+        let order = SourceOrder::new(sources.iter().map(|it| &**it));
+        Self { index: models.guide.load(), order, sources, streams: models.streams.load() }
     }
 
     /// Returns the linked guide channel, if it exists.
@@ -36,6 +41,18 @@ impl GuideLookup {
     /// Returns its id.
     pub(in crate::api::channels::channels) fn shown(&self, channel: &Channel) -> Option<GuideChannelId> {
         self.guide_channel(channel).map(|it| it.id)
+    }
+
+    /// Returns the minutes by which its programmes are later than the guide says; 0 without a guide, and for a generated one.
+    pub(in crate::api::channels::channels) fn offset_minutes(&self, channel: &Channel) -> i32 {
+        let Some(shown) = self.guide_channel(channel) else { return 0 };
+        match self.sources.get(shown.source.0).filter(|it| it.kind != GuideSourceKind::Generated) {
+            Some(source) => {
+                let own = channel.offset_from(shown.id, |it| self.streams.guide_offset(it));
+                i32::from(own) + i32::from(source.offset_minutes)
+            }
+            None => 0,
+        }
     }
 
     pub(super) fn get(&self, id: GuideChannelId) -> Option<&Arc<GuideChannel>> {

@@ -160,7 +160,8 @@ fn write_some(write: &mut Write<'_>, links: Vec<FoundLink>, log: &mut UndoLog) -
         let Some(before) = before.filter(|_| write.owner_of::<GuideChannel>(to.0).is_some()) else {
             continue;
         };
-        let channel = Channel { guide_channel: Some(to), ..before.clone() };
+        // Found by what the playlist says, so that its offset belongs to it.
+        let channel = Channel { guide_channel: Some(to), keeps_stream_offset: true, ..before.clone() };
         changes.push((before, channel));
     }
     Ok(put_all(write, changes, log)?.len())

@@ -378,7 +378,7 @@ async fn streams_with_the_same_name_or_guide_id_become_one_channel() {
     let list = rest.admin("GET", LIST, Value::Null).await.body;
     assert_eq!((&list["count"], &list["results"][0]["streams"]), (&json!(1), &json!([1])));
 
-    make(&rest, json!({ "name": "x", "tvg_id": "GUIDE.2" })).await;
+    make(&rest, json!({ "name": "x", "tvg_id": "guide.2" })).await;
     let one = json!({ "stream_id": 2, "merge_by": "tvg_id" });
     let merged = rest.admin("POST", &format!("{LIST}from-stream/"), one).await;
     assert_eq!((&merged.body["name"], &merged.body["streams"]), (&json!("x"), &json!([2])));
