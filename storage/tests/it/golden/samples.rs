@@ -113,6 +113,8 @@ pub(super) fn guide_source() -> GuideSource {
         is_schedule_chosen: false,
         priority: 5,
         history_days: 3,
+        time_zone: None,
+        offset_minutes: 0,
         custom_properties: json!({ "timezone": "UTC" }).as_object().cloned().unwrap(),
         created_at: 1_700_000_000_000,
         updated_at: 1_700_000_000_001,
