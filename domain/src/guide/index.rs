@@ -287,6 +287,7 @@ mod tests {
         assert_eq!((less.len(), index.len(), less.get(GuideChannelId(10))), (3, 5, None));
         let of_two = [guide_channel(5, 4, "a"), guide_channel(4, 4, "A")];
         let twice = less.with(GuideSourceId(4), of_two.to_vec());
-        assert_eq!(twice.by_key(GuideSourceId(4), "a").map(|it| it.id.0), Some(4));
+        assert_eq!(twice.by_key(GuideSourceId(4), "a").map(|it| it.id.0), Some(5));
+        assert_eq!(twice.by_key(GuideSourceId(4), "A").map(|it| it.id.0), Some(4));
     }
 }
