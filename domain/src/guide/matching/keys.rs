@@ -26,6 +26,12 @@ pub fn guide_id(text: &str) -> Option<&str> {
     (!is_none).then_some(text)
 }
 
+/// Returns the country at the end of a key, such as `7.de`, also of one whose rest says nothing.
+pub(super) fn country_of_key(key: &str) -> Option<Country> {
+    let (_, code) = key.split('@').next()?.rsplit_once('.')?;
+    Country::from_code(&code.to_lowercase()).filter(|_| (2..=3).contains(&code.len()))
+}
+
 impl NormalKey {
     /// Reads a key. `None` if it is a number, or a letter without a country, because those of different sources are not
     /// comparable.

@@ -7,7 +7,7 @@ use super::alias::{AliasName, GuideAlias};
 use super::countries::Country;
 use super::form::{Form, WordId};
 use super::index::{Found, NameIndex};
-use super::keys::{NormalKey, guide_id, station};
+use super::keys::{NormalKey, country_of_key, guide_id, station};
 use super::names::{NameRules, NormalName};
 use super::score::{FULL, Place, Reason, compare_places, compare_words};
 use super::settings::MatchSettings;
@@ -153,7 +153,10 @@ impl Matcher {
             source: entry.source,
             priority: entry.priority,
             key: entry.key.into(),
-            country: key.as_ref().and_then(|it| it.country).or_else(|| common_country(&names)),
+            country: key
+                .as_ref()
+                .map_or_else(|| country_of_key(entry.key), |it| it.country)
+                .or_else(|| common_country(&names)),
             shift: shift(&names, key.as_ref()),
             quality: key.as_ref().map(|it| it.quality).unwrap_or_default(),
         });

@@ -242,24 +242,36 @@ impl Parts {
     /// Takes away a country at the beginning, whose name or code is written as providers mark their lists: in capitals. Codes
     /// that are words as well need a name that is not in capitals, or a stated quality. Returns whether there was one.
     fn take_leading_country(&mut self) -> bool {
-        let [first, second, ..] = self.words.as_slice() else { return false };
-        let is_apart = second.before >= Gap::Space && first.is_upper && self.found.country.is_none();
+        let Some((country, n)) = self.leading_country().filter(|_| self.found.country.is_none()) else {
+            return false;
+        };
+        let is_apart = self.words.get(n).is_some_and(|it| it.before >= Gap::Space);
+        if !is_apart || !self.leaves_name(0..n) {
+            return false;
+        }
+        self.found.country = Some(country);
+        self.remove(0..n);
+        // What the word hid: `US (P) News`, `DE VIP News`.
+        self.take_prefixes();
+        true
+    }
+
+    /// Returns the country at the beginning, and the number of its words.
+    fn leading_country(&self) -> Option<(Country, usize)> {
+        let [first, second, ..] = self.words.as_slice() else { return None };
+        if !first.is_upper {
+            return None;
+        }
+        let of_two = Country::from_name(&format!("{}{}", first.text, second.text));
+        if let Some(country) = of_two.filter(|_| second.is_upper && second.before == Gap::Space) {
+            return Some((country, 2));
+        }
         let is_shouted =
             self.words[1..].iter().all(|it| it.is_upper || !it.text.chars().any(char::is_alphabetic));
         let has_quality = self.found.quality != Quality::Standard;
         let is_word = is_common_word(&first.text) && first.text != "us" && is_shouted && !has_quality;
-        let country = Country::from_code(&first.text).filter(|_| !is_word);
-        let country = country.or_else(|| Country::from_name(&first.text));
-        match country.filter(|_| is_apart && self.leaves_name(0..1)) {
-            Some(country) => {
-                self.found.country = Some(country);
-                self.remove(0..1);
-                // What the word hid: `US (P) News`, `DE VIP News`.
-                self.take_prefixes();
-                true
-            }
-            None => false,
-        }
+        let of_code = Country::from_code(&first.text).filter(|_| !is_word);
+        Some((of_code.or_else(|| Country::from_name(&first.text))?, 1))
     }
 
     /// Takes away what follows a name: `(US)`, `| DE`, ` UK`, `Germany`, `(Backup)`.

@@ -184,6 +184,7 @@ fn a_country_before_a_name_without_a_separator_is_confirmed_by_the_guide() {
         ("UK Crown One HD", Some("one.uk")),
         ("DE Erstes Programm HD", Some("erste.de")),
         ("GERMANY Erstes Programm", Some("erste.de")),
+        ("UNITED KINGDOM Crown One", Some("one.uk")),
         ("PL Polska 1 HD", Some("polska.pl")),
         ("FR Une FHD", Some("une.fr")),
         ("IT Rete Uno HD", Some("uno.it")),
