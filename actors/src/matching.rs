@@ -57,7 +57,7 @@ pub fn subject<'a>(channel: &'a Channel, groups: &'a Table<Group>) -> Subject<'a
     }
 }
 
-/// How many channels a guide that is no source yet would serve.
+/// How many channels a guide that is not a source yet would serve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GuideMatches {
     /// Channels with the id of one of its channels.

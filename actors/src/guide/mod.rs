@@ -59,7 +59,7 @@ pub struct GuideRefreshes {
     previews: Arc<GuidePreviews>,
 }
 
-/// What reads guides that are no sources yet, one at a time.
+/// What reads guides that are not sources yet, one at a time.
 #[derive(Default)]
 pub(crate) struct GuidePreviews {
     /// Until they are set, no guide can be read.
@@ -111,7 +111,7 @@ impl GuideRefreshes {
             .await
     }
 
-    /// Reads the channels of a guide that is no source yet. One is read at a time.
+    /// Reads the channels of a guide that is not a source yet. One is read at a time.
     ///
     /// # Errors
     /// The guide cannot be read.

@@ -1,4 +1,4 @@
-//! Reads the channels of a guide that is no source yet, to show what it would give.
+//! Reads the channels of a guide that is not a source yet, to show what it would give.
 
 use std::sync::Arc;
 

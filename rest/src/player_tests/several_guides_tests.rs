@@ -161,5 +161,5 @@ async fn placeholders_fill_channels_without_a_guide_if_the_settings_want_them() 
     assert_eq!(grid(&rest, now, 1).await.len(), 4, "a channel with a guide keeps it");
     let rule = rest.admin("POST", "/api/channels/series-rules/", json!({ "title": "Channel 3 live" })).await;
     assert_eq!(rule.status, 200, "{}", rule.text);
-    assert_eq!(get(&rest, "/api/channels/recordings/").await["count"], 0, "a placeholder is no programme");
+    assert_eq!(get(&rest, "/api/channels/recordings/").await["count"], 0, "nothing is recorded");
 }
