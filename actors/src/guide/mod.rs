@@ -59,7 +59,7 @@ pub struct GuideRefreshes {
     previews: Arc<GuidePreviews>,
 }
 
-/// What reads guides that are not sources yet, one at a time.
+/// Reads guides that are not sources yet, one at a time.
 #[derive(Default)]
 pub(crate) struct GuidePreviews {
     /// Until they are set, no guide can be read.
