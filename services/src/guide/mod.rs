@@ -270,7 +270,7 @@ pub struct ChannelGuide {
     pub is_placeholder: bool,
 }
 
-/// What decides which programmes a guide has, and when: channels with the same key show the same.
+/// The identity of the programmes of a guide and of their times: channels with the same key show the same.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GuideKey {
     guides: Vec<(GuideChannelId, GuideOffset)>,

@@ -33,14 +33,14 @@ pub(crate) struct GuideChoice {
     urls: Option<Vec<String>>,
 }
 
-/// What the guides would give.
+/// The results of reading guides.
 #[derive(Clone, Debug, Serialize, View)]
 pub(crate) struct GuideOffersView {
     /// One row for each address, in the order of the request.
     results: Vec<GuideOfferView>,
 }
 
-/// What one guide would give.
+/// The channels that one guide would serve.
 #[derive(Clone, Debug, Serialize, View)]
 pub(crate) struct GuideOfferView {
     /// Address of the guide.
