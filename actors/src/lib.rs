@@ -108,7 +108,7 @@ pub use self::integrations::{
 pub use self::live_settings::LiveSettings;
 pub use self::matching::{GuideMatches, guide_matches, match_after_refresh, matcher, subject};
 pub use self::permissions::{VisibleRecordings, may_watch, view_limits, vod_limits};
-pub use self::plans::{Plans, StorePlans, Target};
+pub use self::plans::{Plans, Redirects, StorePlans, Target};
 pub use self::playlist::{
     PROBLEMS_REPORTED_MAX, PlaylistFindings, PlaylistReadError, PlaylistSource, read_playlist,
 };

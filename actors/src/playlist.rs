@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use domain::account::GUIDE_URLS_MAX;
+use domain::catchup::add_defaults;
 use domain::egress::{Distance, Reach};
 use domain::guide::shift::SHIFT_ATTRIBUTE;
 use domain::playlist::m3u::{
@@ -301,8 +302,7 @@ fn take(
             });
         }
         PlaylistItem::Entry(mut entry) if failed.is_ok() => {
-            // The first attribute of a name counts.
-            entry.attributes.extend(findings.catchup.iter().cloned());
+            add_defaults(&mut entry.attributes, &findings.catchup);
             *failed = on_entry(entry);
             findings.n_entries += u64::from(failed.is_ok());
         }

@@ -142,6 +142,7 @@ pub(crate) fn candidate(stream: &Stream, url: &str) -> Candidate {
         reach: Reach::default(),
         profile: stream.profile,
         live_form: None,
+        details: None,
         command: None,
         pool: SlotPool {
             account: AccountId(stream.account),
@@ -165,6 +166,7 @@ pub(crate) fn plan(number: u32, candidates: Vec<Candidate>) -> Plan {
         candidates,
         n_elsewhere: 0,
         unplayable: Vec::new(),
+        for_players: None,
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::certificate::CertificateCheck;
 use crate::egress::{AllowedNetworks, Distance};
-use crate::ids::{AccountId, ProfileId, ServerGroupId};
+use crate::ids::{AccountId, ProfileId, ServerGroupId, StreamProfileId};
 use crate::panel::{LiveForm, PanelLogin};
 use crate::pattern::Pattern;
 use crate::playlist::content::StreamContent;
@@ -39,6 +39,9 @@ pub struct Account {
     /// Sent with every request to this provider, unless the stream has its own.
     #[serde(default)]
     pub headers: RequestHeaders,
+    /// The delivery of its streams, if neither the stream nor its channel has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream_profile: Option<StreamProfileId>,
     /// Sends all headers to every host that the playlist names, and not only to the site of the playlist.
     #[serde(default)]
     pub headers_for_all_hosts: bool,
@@ -289,6 +292,7 @@ impl Account {
             list,
             is_active: true,
             headers: RequestHeaders::default(),
+            stream_profile: None,
             headers_for_all_hosts: false,
             allowed_networks: AllowedNetworks::default(),
             proxy: None,

@@ -115,6 +115,8 @@ pub struct SyncedValues {
     /// The guide channel that the settings of the group choose; `None` leaves the choice to admins and to matching.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guide_channel: Option<GuideChannelId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guide_station: Option<String>,
 }
 
 /// Maximum number of further guide channels of a channel.

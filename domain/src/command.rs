@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use crate::secret::Secret;
+
 /// A placeholder in the parameters of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Placeholder {
@@ -98,7 +100,7 @@ impl CommandTemplate {
             });
             arguments.push(text.collect());
         }
-        Argv { program: self.program.clone(), arguments }
+        Argv { program: self.program.clone(), arguments, input: None }
     }
 }
 
@@ -108,6 +110,8 @@ pub struct Argv {
     /// A name to look up in `PATH`, or an absolute path.
     pub program: String,
     pub arguments: Vec<String>,
+    /// What the program reads from its standard input: values that other programs on the machine must not see.
+    pub input: Option<Secret>,
 }
 
 impl Argv {

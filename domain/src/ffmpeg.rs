@@ -2,6 +2,7 @@
 
 use crate::command::{Argv, CommandTemplate, CommandValues};
 use crate::proxy::{ProxyAddress, ProxyScheme};
+use crate::secret::Secret;
 use crate::source_url::SourceUrl;
 use crate::stream::RequestHeaders;
 use crate::stream_profile::{Delivery, StreamProfile};
@@ -52,12 +53,51 @@ pub fn playlist_command(input: &FfmpegInput<'_>) -> Argv {
     };
     let filled = CommandTemplate::new(&profile.command, &profile.parameters).map(|it| it.fill(values));
     // The built-in command is valid.
-    let argv = filled.unwrap_or_else(|_| Argv { program: profile.command, arguments: Vec::new() });
+    let argv =
+        filled.unwrap_or_else(|_| Argv { program: profile.command, arguments: Vec::new(), input: None });
     let argv = argv.with_input_options(input_options(input));
     match input.variant {
         Some(variant) => argv.with_program(variant),
         None => argv,
     }
+}
+
+/// Returns the command of the built-in profile *FFmpeg copy* for a DASH stream that this key decrypts.
+///
+/// The arguments of a program are visible to every other program, and no option of ffmpeg reads a key from a file. So the
+/// address is in a script of the format `ffconcat` on the standard input, whose directive `option` passes the key to the
+/// reader of the stream ("concat" in the documentation of ffmpeg's formats).
+pub(crate) fn clear_key_command(
+    url: &SourceUrl,
+    headers: &RequestHeaders,
+    proxy: Option<&ProxyAddress>,
+    key: &Secret,
+) -> Option<Argv> {
+    let profile = StreamProfile::from_delivery(Delivery::Command);
+    let protocols = format!("pipe,{}", protocols(url));
+    let values =
+        CommandValues { stream_url: "pipe:0", user_agent: None, channel_id: "", protocols: &protocols };
+    let argv = CommandTemplate::new(&profile.command, &profile.parameters).ok()?.fill(values);
+    let mut script = format!("ffconcat version 1.0\nfile {}\n", quoted(url.expose())?);
+    let input = FfmpegInput { url, headers, is_trusted: true, cookies: &[], format: None, variant: None };
+    let mut options = input_options(&input);
+    options.extend(proxy.and_then(proxy_options).unwrap_or_default());
+    if let Some(agent) = &headers.user_agent {
+        options.extend(["-user_agent".to_owned(), agent.clone()]);
+    }
+    options.extend(["-cenc_decryption_key".to_owned(), key.expose().to_owned()]);
+    for option in options.chunks_exact(2) {
+        // A script has no line breaks in values. Of several headers or cookies, the first is passed on.
+        let value = option[1].lines().next().unwrap_or_default();
+        script += &format!("option {} {}\n", option[0].trim_start_matches('-'), quoted(value)?);
+    }
+    let arguments = ["-f", "concat", "-safe", "0"].map(str::to_owned).into();
+    Some(Argv { input: Some(Secret::new(script)), ..argv.with_input_options(arguments) })
+}
+
+/// Returns a value of a script in quotes; `None` if it cannot be written.
+fn quoted(value: &str) -> Option<String> {
+    is_one_line(value).then(|| format!("'{}'", value.replace('\'', "'\\''")))
 }
 
 /// Returns the command that converts the sound of a radio station from its standard input, in this format of ffmpeg, to AAC
@@ -94,7 +134,7 @@ pub fn audio_command(format: &str) -> Argv {
         "1",
         "pipe:1",
     ];
-    Argv { program: "ffmpeg".to_owned(), arguments: arguments.map(str::to_owned).into() }
+    Argv { program: "ffmpeg".to_owned(), arguments: arguments.map(str::to_owned).into(), input: None }
 }
 
 /// Returns the options for an input besides those of the built-in profiles: its format, and what an HTTP server expects
@@ -233,6 +273,31 @@ mod tests {
             assert_eq!(argv.arguments.last().map(String::as_str), Some("pipe:1"));
             assert!(!argv.arguments.iter().any(|it| it.contains("://")));
         }
+    }
+
+    #[test]
+    fn a_key_reaches_ffmpeg_through_its_standard_input_only() {
+        let url = SourceUrl::new("https://tv.example/it's/1.mpd?t=1");
+        let headers = headers(&[("User-Agent", "Player/1"), ("Origin", "http://o"), ("Cookie", "a=1")]);
+        let argv = clear_key_command(&url, &headers, None, &Secret::new("00ff")).unwrap();
+        assert_eq!(
+            argv.input.as_ref().unwrap().expose(),
+            "ffconcat version 1.0\n\
+             file 'https://tv.example/it'\\''s/1.mpd?t=1'\n\
+             option headers 'Origin: http://o'\n\
+             option cookies 'a=1; path=/; domain=tv.example'\n\
+             option user_agent 'Player/1'\n\
+             option cenc_decryption_key '00ff'\n"
+        );
+        let arguments = argv.arguments.join(" ");
+        assert!(arguments.contains("-f concat -safe 0 -i pipe:0 "), "{arguments}");
+        for secret in ["00ff", "tv.example", "Player", "a=1"] {
+            assert!(!arguments.contains(secret), "{arguments}");
+        }
+        assert!(value(&argv, "-protocol_whitelist").unwrap().starts_with("pipe,"));
+        assert!(!format!("{argv:?}").contains("00ff"));
+        let broken = SourceUrl::new("http://h/\nfile x");
+        assert_eq!(clear_key_command(&broken, &RequestHeaders::default(), None, &Secret::new("0")), None);
     }
 
     #[test]

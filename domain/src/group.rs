@@ -16,11 +16,19 @@ pub struct Group {
     /// Former names, which providers keep using.
     #[serde(default)]
     pub aliases: Vec<String>,
+    /// Its place among the groups, from 1; groups without one come last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<u32>,
 }
 
 impl Group {
     pub fn new(id: GroupId, name: impl Into<String>) -> Self {
-        Self { id, name: name.into(), aliases: Vec::new() }
+        Self { id, name: name.into(), aliases: Vec::new(), position: None }
+    }
+
+    /// Returns its place in lists of groups, for sorting.
+    pub fn place(&self) -> u32 {
+        self.position.unwrap_or(u32::MAX)
     }
 
     /// Returns its name and its aliases.

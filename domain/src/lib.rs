@@ -7,7 +7,8 @@
 //! In reading order:
 //!
 //! 1. Records: a [`channel`] has [`stream`]s. A stream is an address ([`source_url`]) of an [`account`], and keeps its id
-//!    over refreshes ([`stream_ids`]). A [`stream_profile`] determines its delivery, with a [`command`] or [`ffmpeg`].
+//!    over refreshes ([`stream_ids`]); it has [`entry_details`] and may be protected by a [`drm`] system or be a
+//!    [`video_page`]. A [`stream_profile`] determines its delivery, with a [`command`] or [`ffmpeg`].
 //!    Accounts can be in an [`account_group`] or share a limit ([`server_group`]), have several addresses
 //!    ([`account_addresses`]) and a [`proxy`], may lead into some networks ([`egress`]), and name [`local_hosts`] there;
 //!    a [`user_agent`] names a program to providers. A [`group`] sorts channels, a [`logo`] is their picture, a
@@ -50,7 +51,9 @@ pub mod container;
 pub mod core_settings;
 pub mod discovery;
 pub mod django_hash;
+pub mod drm;
 pub mod egress;
+pub mod entry_details;
 pub mod event;
 pub mod ffmpeg;
 pub mod forwarded;
@@ -99,6 +102,7 @@ pub mod user;
 pub mod user_agent;
 pub mod user_group;
 pub mod user_limits;
+pub mod video_page;
 pub mod vod;
 pub mod vod_session;
 pub mod xml;

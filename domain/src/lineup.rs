@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::channel::{Channel, ChannelNumber};
-use crate::ids::{ChannelId, LineupId};
+use crate::ids::{ChannelId, GroupId, LineupId};
 use crate::playlist::tags::PlaylistTags;
 use crate::user::{User, UserLevel};
 
@@ -127,9 +127,20 @@ pub fn visible_in_order<'a>(
     limits: &ViewLimits,
     channels: impl IntoIterator<Item = &'a Arc<Channel>>,
 ) -> Vec<&'a Arc<Channel>> {
-    let mut seen: Vec<_> = channels.into_iter().filter(|it| visible(limits, it)).collect();
-    seen.sort_unstable_by(|one, other| list_order(one, other));
-    seen
+    visible_by_groups(limits, channels, |_| u32::MAX)
+}
+
+/// Does the same, with the groups that have a place first, in the order of their places. `place` returns that of a group, and
+/// the largest number for a group without one.
+pub fn visible_by_groups<'a>(
+    limits: &ViewLimits,
+    channels: impl IntoIterator<Item = &'a Arc<Channel>>,
+    place: impl Fn(GroupId) -> u32,
+) -> Vec<&'a Arc<Channel>> {
+    let seen = channels.into_iter().filter(|it| visible(limits, it));
+    let mut seen: Vec<_> = seen.map(|it| (it.group.map_or(u32::MAX, &place), it)).collect();
+    seen.sort_unstable_by(|one, other| one.0.cmp(&other.0).then_with(|| list_order(one.1, other.1)));
+    seen.into_iter().map(|it| it.1).collect()
 }
 
 /// Returns the number of a channel for players that take whole numbers only: its own number if that is whole, else one
@@ -242,6 +253,28 @@ mod tests {
         ];
         let listed = visible_in_order(&ViewLimits::none(), &channels);
         assert_eq!(listed.iter().map(|it| it.id.0).collect::<Vec<_>>(), [3, 2, 4, 6, 1]);
+    }
+
+    #[test]
+    fn groups_with_a_place_come_first_and_their_channels_stay_together() {
+        let of = |id, number, group| {
+            Arc::new(Channel { group: Some(GroupId(group)), ..(*numbered(id, "A", Some(number))).clone() })
+        };
+        let channels = [
+            of(1, "1", 7),
+            of(2, "2", 8),
+            of(3, "3", 9),
+            of(4, "4", 7),
+            numbered(5, "A", Some("5")),
+            of(6, "6", 9),
+        ];
+        let place = |it: GroupId| match it.0 {
+            9 => 1,
+            8 => 2,
+            _ => u32::MAX,
+        };
+        let listed = visible_by_groups(&ViewLimits::none(), &channels, place);
+        assert_eq!(listed.iter().map(|it| it.id.0).collect::<Vec<_>>(), [3, 6, 2, 1, 4, 5]);
     }
 
     #[test]

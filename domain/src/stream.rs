@@ -1,14 +1,19 @@
 //! A stream: an address that a channel can play from, with its request headers.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::catchup::Archive;
 use crate::channel::ChannelNumber;
+use crate::drm::{Drm, drm_of};
+use crate::entry_details::{ChannelMarks, EntryDetails};
 use crate::ids::{AccountId, StreamId, StreamProfileId};
 use crate::playlist::content::StreamContent;
 use crate::source_url::SourceUrl;
+use crate::stream_profile::StreamProfile;
+use crate::video_page::site_of;
 
 /// A stream of an account: values of the provider, changes by rules and by admins, and its state.
 ///
@@ -83,6 +88,9 @@ pub struct StreamProperties {
     /// Minutes by which the programmes of its guide are later than the guide says (`tvg-shift`).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub guide_offset: i16,
+    /// Properties that few entries have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Box<EntryDetails>>,
 }
 
 fn is_zero(minutes: &i16) -> bool {
@@ -104,6 +112,7 @@ impl StreamProperties {
             archive: None,
             is_adult: false,
             guide_offset: 0,
+            details: None,
         }
     }
 }
@@ -122,6 +131,9 @@ pub struct StreamOverrides {
     pub group: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logo: Option<String>,
+    /// Request headers besides those of the playlist, which they replace one by one.
+    #[serde(skip_serializing_if = "RequestHeaders::is_empty")]
+    pub headers: RequestHeaders,
 }
 
 impl StreamOverrides {
@@ -159,6 +171,25 @@ impl Stream {
         self.manual.url.as_ref().or(self.rule.url.as_ref()).unwrap_or(&self.provider.url)
     }
 
+    /// Returns the protection that the options of its playlist name. An address of an admin may be another stream.
+    pub fn drm(&self) -> Option<Drm> {
+        let details = self.provider.details.as_deref().filter(|_| self.manual.url.is_none())?;
+        drm_of(&details.options)
+    }
+
+    /// Returns the profile of streams without one in stream, channel and account: pages of video sites need a program.
+    pub fn profile_of_page(&self) -> Option<StreamProfileId> {
+        site_of(self.url()).map(|_| StreamProfile::STREAMLINK)
+    }
+
+    /// Returns its request headers: those of an admin, completed by those of the playlist.
+    pub fn headers(&self) -> Cow<'_, RequestHeaders> {
+        match self.manual.headers.is_empty() {
+            true => Cow::Borrowed(&self.provider.headers),
+            false => Cow::Owned(self.manual.headers.over(&self.provider.headers)),
+        }
+    }
+
     /// Returns the kind of source behind its address.
     pub fn kind(&self) -> SourceKind {
         SourceKind::from_url(self.url())
@@ -182,6 +213,16 @@ impl Stream {
     /// Returns the address of the logo.
     pub fn logo(&self) -> Option<&str> {
         text(&self.manual.logo, &self.rule.logo, &self.provider.logo)
+    }
+
+    /// Returns its station in a guide that some players bring themselves.
+    pub fn station(&self) -> Option<&str> {
+        self.provider.details.as_deref()?.station.as_deref()
+    }
+
+    /// Returns the marks of the provider that are written to playlists, if it has any.
+    pub fn marks(&self) -> Option<&ChannelMarks> {
+        self.provider.details.as_deref().map(|it| &it.marks).filter(|it| !it.is_empty())
     }
 
     /// Returns whether the provider marks it as adult content.
@@ -295,6 +336,27 @@ impl Unplayable {
     pub(crate) const PROXY: Self = Self(
         "the proxy of its account cannot carry it: only streams over HTTP can use a proxy, and programs only ffmpeg with an HTTP proxy",
     );
+    /// A page of a site whose program is missing.
+    pub(crate) const PAGE: Self = Self(
+        "the address is a web page; Streamlink plays it, and is not installed on the machine of the gateway",
+    );
+    pub(crate) const WIDEVINE: Self =
+        Self("it is protected by Widevine, whose licence servers give keys to players only");
+    pub(crate) const PLAYREADY: Self =
+        Self("it is protected by PlayReady, whose licence servers give keys to players only");
+    pub(crate) const FAIRPLAY: Self =
+        Self("it is protected by FairPlay, whose licence servers give keys to players only");
+    pub(crate) const OTHER_DRM: Self =
+        Self("it is protected by DRM, whose licence servers give keys to players only");
+    pub(crate) const CLEARKEY_SERVER: Self = Self(
+        "it is protected by ClearKey, and its playlist does not contain the key; licence servers are not asked",
+    );
+    pub(crate) const CLEARKEY_SEVERAL: Self =
+        Self("it is protected by ClearKey with several keys; the gateway can play streams with one key");
+    pub(crate) const CLEARKEY_KIND: Self =
+        Self("it is protected by ClearKey, which the gateway can play in DASH streams only");
+    pub(crate) const CLEARKEY_FFMPEG: Self =
+        Self("it is protected by ClearKey, which needs ffmpeg; ffmpeg is not installed");
     /// An old record, from before commands were checked.
     pub(crate) const COMMAND: Self = Self("the command of its stream profile is invalid");
 }

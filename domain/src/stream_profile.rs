@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::command::{CommandTemplate, CommandTemplateError};
 use crate::ids::StreamProfileId;
+use crate::video_page::PAGE_PROGRAM;
 
 /// A stream profile: a named way to deliver streams, which streams and channels refer to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +49,9 @@ impl StreamProfile {
     /// The profile for addresses that the gateway cannot read itself.
     pub const FFMPEG_COPY: StreamProfileId = StreamProfileId(3);
 
+    /// The profile for pages of video sites.
+    pub const STREAMLINK: StreamProfileId = StreamProfileId(5);
+
     /// Returns the profiles that every store starts with. Their ids never change.
     pub fn built_in() -> [Self; 5] {
         let profile = |id, name: &str, delivery, command: &str, parameters: &str| Self {
@@ -69,13 +73,19 @@ impl StreamProfile {
             profile(Self::FFMPEG_COPY.0, "FFmpeg copy", Delivery::Command, "ffmpeg", ffmpeg!("-c copy")),
             profile(4, "FFmpeg H.264 and AAC", Delivery::Command, "ffmpeg", transcode),
             profile(
-                5,
+                Self::STREAMLINK.0,
                 "Streamlink",
                 Delivery::Command,
-                "streamlink",
+                PAGE_PROGRAM,
                 "--stdout --loglevel warning --http-header User-Agent={userAgent} {streamUrl} best",
             ),
         ]
+    }
+
+    /// Returns the built-in profile for pages of video sites.
+    pub fn for_pages() -> Self {
+        let [.., pages] = Self::built_in();
+        pages
     }
 
     /// Returns the built-in profile with this delivery.

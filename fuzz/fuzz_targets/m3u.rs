@@ -54,8 +54,6 @@ fuzz_target!(|data: &[u8]| {
     for channel in &catalogue.channels {
         let group = catalogue.groups.iter().find(|it| Some(it.id) == channel.group);
         let line = OutputEntry {
-            tags: None,
-            catchup: None,
             name: &channel.name,
             url: "http://gateway.example/1",
             tvg_id: channel.tvg_id.as_deref().unwrap_or_default(),
@@ -63,6 +61,7 @@ fuzz_target!(|data: &[u8]| {
             tvg_chno: channel.number,
             station: channel.guide_station.as_deref().unwrap_or_default(),
             group: group.map_or("", |it| it.name.as_str()),
+            ..OutputEntry::default()
         };
         write::write_entry(&mut out, &line);
     }

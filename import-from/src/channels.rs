@@ -218,6 +218,7 @@ impl Foundation {
         let tvg_id = row.text("tvg_id").map(|it| plain(it, TVG_ID_CHARS_MAX));
         let synced = SyncedValues {
             guide_channel: None,
+            guide_station: None,
             name: plain(row.text("name").unwrap_or_default(), CHANNEL_NAME_CHARS_MAX),
             number: row.number("channel_number").and_then(|it| it.parse().ok()),
             group: self.group_ids.get(&own_group).copied(),

@@ -89,6 +89,7 @@ impl SourceStream {
             archive: None,
             is_adult: self.is_adult,
             guide_offset: 0,
+            details: None,
         };
         let mut stream = Stream::new(id, account, provider, self.updated_at);
         stream.nth = nth;

@@ -402,6 +402,9 @@ impl fmt::Display for Cause {
             Cause::RedirectLoop => f.write_str("redirect loop"),
             Cause::BadRedirect => f.write_str("redirect without a valid location"),
             Cause::Protocol(why) => write!(f, "the response is not HTTP: {why}"),
+            Cause::NotTs(what) if what == "text/html" => f.write_str(
+                "expected a transport stream, got a web page (text/html); the stream profile Streamlink plays pages of video sites",
+            ),
             Cause::NotTs(what) => write!(f, "expected a transport stream, got {what}"),
             Cause::NotAFile(what) => write!(f, "expected a video file, got {what}"),
             Cause::NotSeekable(why) => write!(f, "the provider cannot send a part of the file: {why}"),

@@ -11,6 +11,7 @@ pub mod guide;
 mod hls;
 mod live;
 pub mod long_text;
+mod marks;
 pub mod options;
 pub mod other_nodes;
 mod output_profile;
@@ -37,6 +38,7 @@ use route_frame::route::Route;
 use route_frame::states::States;
 use storage::Models;
 
+use self::marks::MarkCache;
 use self::output_profile::CompiledOutputRules;
 use self::panel::{TitleCommits, TitleTables};
 use self::prepared::PreparedAnswers;
@@ -58,6 +60,7 @@ pub fn states(config: &Config, models: &Models, system: &System) -> Result<State
         .with(TunerSeats::default())
         .with(Screens::new(clips))
         .with(PreparedAnswers::new())
+        .with(MarkCache::default())
         .with(PreparedAnswers::<TitleTables>::with_limit(TITLE_LISTS_MEBIBYTES_MAX))
         .with(TitleCommits::new(models)?))
 }

@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
-use actors::{Plans, Target};
+use actors::{Plans, Redirects, Target};
 use domain::channel::Channel;
-use domain::playlist::write::{OutputCatchup, OutputEntry, write_entry, write_header, write_plain_entry};
+use domain::plan::Candidate;
+use domain::playlist::write::{
+    OutputCatchup, OutputEntry, OutputHints, write_entry, write_header, write_plain_entry,
+};
+use domain::stream_profile::Delivery;
 use domain::user::UserLevel;
 use http::{Method, StatusCode};
 use route_frame::access::{Access, STREAMER};
@@ -18,6 +22,7 @@ use super::other_nodes;
 use super::selection::{OutputChannels, is_direct};
 use super::title_entries::TitleEntries;
 use crate::context::PlayerCall;
+use crate::marks::MarkCache;
 
 /// An M3U playlist.
 pub struct M3u;
@@ -93,23 +98,60 @@ pub async fn answer<M: MediaTypes>(
         tag: selection.tag.clone(),
         coding: Coding::Negotiated,
     };
-    let plans = is_direct(call, options).then(|| Arc::clone(&call.player().plans));
+    let plans = PlaylistPlans::new(call, options);
     let titles = TitleEntries::new(call, options.title_kinds());
     let write = writer(call, selection, options.is_plain(), plans, titles);
     LongText::new(&call.headers, head, write).await
 }
 
-/// Returns the function that writes a playlist: the first line, then one entry each time. With `plans`, the entries have
-/// the addresses of providers.
+/// What a playlist contains of the plans of channels.
+struct PlaylistPlans {
+    plans: Arc<dyn Plans>,
+    /// The entries have the addresses of providers.
+    is_direct: bool,
+    redirects: Redirects,
+}
+
+impl PlaylistPlans {
+    fn new(call: &Call, options: &OutputOptions) -> Self {
+        let plans = Arc::clone(&call.player().plans);
+        Self { is_direct: is_direct(call, options), redirects: plans.redirects(), plans }
+    }
+
+    /// Returns what the gateway would open first, else what a player might, if the entry of the channel depends on it. Reads
+    /// the store, so it blocks.
+    fn candidate(&self, channel: &Channel) -> Option<Candidate> {
+        if !self.is_direct && !self.redirects.may_redirect(channel) {
+            return None;
+        }
+        let plan = self.plans.plan(&Target::Channel(channel.uuid))?;
+        match self.is_direct {
+            true => plan.candidates.first().or(plan.for_players.as_deref()).cloned(),
+            false => plan.candidates.first().filter(|it| it.profile == Delivery::Redirect).cloned(),
+        }
+    }
+
+    /// Returns what a player needs that asks the provider itself.
+    fn hints<'a>(&self, candidate: &'a Candidate) -> OutputHints<'a> {
+        let (headers, details) = (&candidate.headers, candidate.details.as_deref());
+        match self.is_direct {
+            true => OutputHints::Direct { headers, details },
+            false => OutputHints::Redirected { headers, details },
+        }
+    }
+}
+
+/// Returns the function that writes a playlist: the first line, then one entry each time.
 fn writer(
     call: &Call,
     selection: OutputChannels,
     is_plain: bool,
-    plans: Option<Arc<dyn Plans>>,
+    plans: PlaylistPlans,
     mut titles: TitleEntries,
 ) -> impl FnMut(&mut String) -> bool + Send + 'static {
     let (groups, logos) = (call.player().models.groups.load(), call.player().models.logos.load());
     let archives = call.archives();
+    let marked = call.player().states.get::<MarkCache>().load(&call.player().models);
     let (mut channels, mut n_written) = (None, 0);
     move |out| {
         let Some(channels) = &channels else {
@@ -124,15 +166,16 @@ fn writer(
         let Some(channel) = channels.get(n_written) else {
             return titles.write_next(out, &selection.addresses, &selection.origin, is_plain);
         };
-        let url = match &plans {
-            Some(plans) => provider_url(&**plans, channel),
-            None => Some(selection.addresses.channel(channel)),
+        let candidate = plans.candidate(channel);
+        let url = match plans.is_direct {
+            true => candidate.as_ref().map(|it| it.url.expose().to_owned()),
+            false => Some(selection.addresses.channel(channel)),
         };
         if let Some(url) = url {
             let group = channel.group.and_then(|it| groups.get(it.0)).map(|it| it.name.as_str());
             let logo = selection.logo(&logos, channel);
             // The addresses of providers are not ours to ask for the past.
-            let archive_days = if plans.is_some() { 0 } else { archives.days(channel.id) };
+            let archive_days = if plans.is_direct { 0 } else { archives.days(channel.id) };
             let past = (archive_days > 0).then(|| selection.addresses.past(channel));
             let line = OutputEntry {
                 name: &channel.name,
@@ -143,20 +186,16 @@ fn writer(
                 station: channel.guide_station.as_deref().unwrap_or_default(),
                 group: group.unwrap_or_default(),
                 catchup: past.as_deref().map(|source| OutputCatchup { source, days: archive_days }),
+                marks: marked.get(channel.id),
                 tags: selection.lineup.as_ref().map(|it| &it.tags),
+                hints: candidate.as_ref().map(|it| plans.hints(it)),
             };
             match is_plain {
-                true => write_plain_entry(out, &OutputEntry { tags: None, ..line }),
+                true => write_plain_entry(out, &OutputEntry { tags: None, hints: None, ..line }),
                 false => write_entry(out, &line),
             }
         }
         n_written += 1;
         n_written < channels.len() || titles.has_more()
     }
-}
-
-/// Returns the address that the gateway would open first. Reads the store, so it blocks.
-fn provider_url(plans: &dyn Plans, channel: &Channel) -> Option<String> {
-    let plan = plans.plan(&Target::Channel(channel.uuid))?;
-    plan.candidates.first().map(|it| it.url.expose().to_owned())
 }

@@ -27,6 +27,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::{debug, error};
 
 use super::growing_text::GrowingText;
+use super::marks::{MarkCache, MarkedChannels};
 
 /// Maximum number of kept answers.
 const ANSWERS_MAX: usize = 32;
@@ -78,12 +79,14 @@ pub(crate) struct Tables {
     pub(super) logos: Arc<Table<Logo>>,
     pub(super) playlists: Arc<Table<PersonalPlaylist>>,
     pub(super) archives: Arc<ChannelArchives>,
+    pub(super) marked: Arc<MarkedChannels>,
 }
 
 impl Tables {
-    pub(super) fn load(models: &Models, archives: &ArchiveCache) -> Self {
+    pub(super) fn load(models: &Models, archives: &ArchiveCache, marks: &MarkCache) -> Self {
         Self {
             archives: archives.load(models),
+            marked: marks.load(models),
             channels: models.channels.load(),
             groups: models.groups.load(),
             logos: models.logos.load(),
@@ -102,6 +105,7 @@ impl AnswerTables for Tables {
             && Arc::ptr_eq(&self.logos, &other.logos)
             && Arc::ptr_eq(&self.playlists, &other.playlists)
             && Arc::ptr_eq(&self.archives, &other.archives)
+            && Arc::ptr_eq(&self.marked, &other.marked)
     }
 
     fn is_part(key: &AnswerKey) -> bool {
@@ -374,14 +378,15 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn an_answer_is_built_once_until_a_table_changes() {
         let (models, answers) = (models().await, PreparedAnswers::new());
-        let archives = ArchiveCache::default();
+        let (archives, marks) = (ArchiveCache::default(), MarkCache::default());
         let n_built = Arc::new(AtomicUsize::new(0));
         let get = async |key: AnswerKey| {
             let n_built = Arc::clone(&n_built);
-            let building = answers.get(key, Tables::load(&models, &archives), move |_, tables, out| {
-                n_built.fetch_add(1, Ordering::SeqCst);
-                write!(out, "{} channels", tables.channels.len())
-            });
+            let building =
+                answers.get(key, Tables::load(&models, &archives, &marks), move |_, tables, out| {
+                    n_built.fetch_add(1, Ordering::SeqCst);
+                    write!(out, "{} channels", tables.channels.len())
+                });
             building.await.unwrap()
         };
         let all: Vec<_> = (0..20).map(|_| get(key(1))).collect();
@@ -419,10 +424,10 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn all_answers_together_have_a_maximum_size() {
         let (models, answers) = (models().await, PreparedAnswers::with_limit(3));
-        let archives = ArchiveCache::default();
+        let (archives, marks) = (ArchiveCache::default(), MarkCache::default());
         let get = async |n: u32, mebibytes: usize| {
             let piece = vec![b'a'; MEBIBYTE];
-            let building = answers.get(key(n), Tables::load(&models, &archives), move |_, _, out| {
+            let building = answers.get(key(n), Tables::load(&models, &archives, &marks), move |_, _, out| {
                 (0..mebibytes).try_for_each(|_| out.write_all(&piece))
             });
             building.await

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use domain::channel::Channel;
+use domain::group::Group;
 use domain::guide::programme::AddressKind;
-use domain::ids::PersonalPlaylistId;
-use domain::lineup::{Lineup, ViewLimits, guide_channel_id, visible, visible_in_order};
+use domain::ids::{GroupId, PersonalPlaylistId};
+use domain::lineup::{Lineup, ViewLimits, guide_channel_id, visible, visible_by_groups};
 use domain::logo::Logo;
 use domain::personal_playlist::PersonalPlaylist;
 use http::HeaderValue;
@@ -24,6 +25,7 @@ use super::options::{IdSource, OutputOptions};
 use super::other_nodes;
 use super::output_profile::is_output_profile;
 use crate::context::PlayerCall;
+use crate::marks::MarkCache;
 
 /// Everything that a playlist or guide is written from, as it is at one moment.
 pub struct OutputChannels {
@@ -44,7 +46,12 @@ pub struct OutputChannels {
 /// wait for it.
 enum ChannelSource {
     /// The visible ones of all, or of a personal playlist in its order.
-    Visible { channels: Arc<Table<Channel>>, limits: ViewLimits, playlist: Option<Arc<PersonalPlaylist>> },
+    Visible {
+        channels: Arc<Table<Channel>>,
+        groups: Arc<Table<Group>>,
+        limits: ViewLimits,
+        playlist: Option<Arc<PersonalPlaylist>>,
+    },
     /// These, in this order.
     Given(Vec<Arc<Channel>>),
 }
@@ -66,7 +73,8 @@ impl OutputChannels {
         let lineup = profile.map(|it| find_lineup(call, it)).transpose()?;
         let playlist = options.playlist.map(|it| find_playlist(call, it)).transpose()?;
         let (channels, limits) = (call.player().models.channels.load(), call.view_limits());
-        let source = ChannelSource::Visible { channels, limits, playlist };
+        let groups = call.player().models.groups.load();
+        let source = ChannelSource::Visible { channels, groups, limits, playlist };
         Ok(Self::from_source(call, options, profile, source, lineup))
     }
 
@@ -113,11 +121,12 @@ impl OutputChannels {
         let is_member = |it: &&Arc<Channel>| self.lineup.as_ref().is_none_or(|lineup| lineup.contains(it.id));
         match &self.source {
             ChannelSource::Given(channels) => channels.clone(),
-            ChannelSource::Visible { channels, limits, playlist: Some(playlist) } => {
+            ChannelSource::Visible { channels, limits, playlist: Some(playlist), .. } => {
                 visible_of(playlist, limits, channels).filter(is_member).cloned().collect()
             }
-            ChannelSource::Visible { channels, limits, playlist: None } => {
-                visible_in_order(limits, channels.iter().filter(is_member)).into_iter().cloned().collect()
+            ChannelSource::Visible { channels, groups, limits, playlist: None } => {
+                let members = channels.iter().filter(is_member);
+                visible_by_groups(limits, members, place_of(groups)).into_iter().cloned().collect()
             }
         }
     }
@@ -208,6 +217,11 @@ pub fn visible_of<'a>(
     playlist.channels.iter().filter_map(|it| channels.get(it.0)).filter(|it| visible(limits, it))
 }
 
+/// Returns the places of groups that an admin has ordered.
+pub(crate) fn place_of(groups: &Table<Group>) -> impl Fn(GroupId) -> u32 {
+    move |id| groups.get(id.0).map_or(u32::MAX, |it| it.place())
+}
+
 /// Returns the entity tag of everything that the answer to a request depends on.
 fn tag(call: &Call, options: &OutputOptions, guide_url: &str) -> HeaderValue {
     let models = &call.player().models;
@@ -226,6 +240,10 @@ fn tag(call: &Call, options: &OutputOptions, guide_url: &str) -> HeaderValue {
     // Titles have no version of their own.
     let titles = (!options.title_kinds().is_empty()).then(|| models.store.version());
     let archives = call.archives().version();
+    let marks = call.player().states.get::<MarkCache>().load(models).version();
+    // Plans have no version of their own.
+    let redirects = call.player().plans.redirects();
+    let plans = (!redirects.is_empty()).then(|| models.store.version());
     let about = (
         env!("CARGO_PKG_VERSION"),
         call.is_admin(),
@@ -235,6 +253,7 @@ fn tag(call: &Call, options: &OutputOptions, guide_url: &str) -> HeaderValue {
         call.player().has_users(),
         titles,
         archives,
+        (marks, plans),
     );
     weak_tag(format!("{versions:?} {about:?}").as_bytes())
 }

@@ -134,17 +134,7 @@ fn with_year(film: &Title) -> String {
 }
 
 fn write(out: &mut String, is_plain: bool, name: &str, url: &str, logo: &str, group: &str) {
-    let entry = OutputEntry {
-        name,
-        url,
-        tvg_id: "",
-        tvg_logo: logo,
-        tvg_chno: None,
-        station: "",
-        group,
-        catchup: None,
-        tags: None,
-    };
+    let entry = OutputEntry { name, url, tvg_logo: logo, group, ..OutputEntry::default() };
     match is_plain {
         true => write_plain_entry(out, &entry),
         false => write_entry(out, &entry),

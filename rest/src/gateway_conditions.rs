@@ -60,6 +60,7 @@ pub(crate) enum ConditionKind {
     PluginFailed,
     ClusterEngine,
     ClusterNode,
+    StreamlinkMissing,
 }
 
 impl ConditionKind {
@@ -103,6 +104,9 @@ pub(crate) fn conditions(context: &RestContext) -> Vec<Condition> {
         found.extend(addresses.get(account.id.0).and_then(|it| address_condition(account, it)));
         found.extend((!account.certificates.verify).then(|| certificate_condition(account)));
         found.extend(account.active_profiles().filter_map(|it| expiry_condition(account, it, now)));
+    }
+    if !context.live.plans.conditions().has_streamlink {
+        found.extend(page_condition(models.streams.load().n_pages()));
     }
     let states = models.guide_states.load();
     for source in models.guide_sources.load().iter().filter(|it| it.is_active) {
@@ -419,6 +423,22 @@ fn address_condition(account: &Account, record: &AddressRecord) -> Option<Condit
         advice:
             "Nothing, if the first server comes back: a refresh asks it again. Otherwise change the address."
                 .to_owned(),
+    })
+}
+
+/// Streams that no installed program plays.
+fn page_condition(n_pages: usize) -> Option<Condition> {
+    let streams = match n_pages {
+        1 => "1 stream is a page".to_owned(),
+        n => format!("{n} streams are pages"),
+    };
+    (n_pages > 0).then(|| Condition {
+        key: "streamlink_missing".to_owned(),
+        kind: ConditionKind::StreamlinkMissing,
+        severity: Severity::Warning,
+        title: "Streamlink is not installed".to_owned(),
+        message: format!("{streams} of video sites such as YouTube. Only Streamlink can play them."),
+        advice: "Install Streamlink on the machine of the gateway, and restart the gateway.".to_owned(),
     })
 }
 

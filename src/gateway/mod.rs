@@ -19,6 +19,7 @@ use domain::plan::PlanContext;
 use domain::secret::Secret;
 use domain::settings::Settings;
 use domain::user::UserLevel;
+use domain::video_page::PAGE_PROGRAM;
 use media::{DialSettings, Launcher, TcpDial, can_restrict_files};
 use node::archives::follow_archives;
 use node::fetch::FetchForNodes;
@@ -499,6 +500,7 @@ async fn start_system(
     let has_ffmpeg = media::find_program("ffmpeg").is_some();
     let conditions = PlanContext {
         has_ffmpeg,
+        has_streamlink: media::find_program(PAGE_PROGRAM).is_some(),
         user_agent: config.user_agent.clone(),
         own_listeners: own_listeners.clone(),
         node: of_node.as_ref().map(|it| it.channels.name.as_str().into()),

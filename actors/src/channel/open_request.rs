@@ -8,7 +8,9 @@ use domain::plan::{Candidate, PlanContext};
 use domain::proxy::{ProxyAddress, ProxyScheme};
 use domain::source_url::SourceUrl;
 use media::dial::{Proxy, ProxyProtocol};
-use media::source::{AudioConverter, KnownSource, OpenRequest, PlaylistAddress, PlaylistReader};
+use media::source::{
+    AudioConverter, KnownSource, OpenRequest, PlaylistAddress, PlaylistReader, ProgramInput,
+};
 
 use crate::certificates::certificate_trust;
 use crate::egress::Egress;
@@ -21,6 +23,7 @@ pub(crate) fn open_request(
     known: KnownSource,
 ) -> OpenRequest {
     let command = candidate.command.as_ref().map(words);
+    let input = candidate.command.as_ref().and_then(|it| it.input.as_ref());
     let can_use_proxy = candidate.proxy.as_ref().is_none_or(|it| ffmpeg::proxy_options(it).is_some());
     let playlist_reader = (conditions.has_ffmpeg && can_use_proxy).then(|| playlist_reader(candidate));
     let of_playlist = playlist_reader.as_ref().zip(known.playlist).map(|(command_of, format)| {
@@ -34,6 +37,7 @@ pub(crate) fn open_request(
         user_agent: candidate.headers.user_agent.clone(),
         headers: referrer.chain(candidate.headers.extra.iter().cloned()).collect(),
         command: command.or(of_playlist),
+        command_input: input.map(|it| ProgramInput(it.expose().into())),
         policy: Some(Arc::new(Egress::new(candidate.reach, conditions.own_listeners.clone()))),
         playlist_reader,
         audio_converter: conditions.has_ffmpeg.then(audio_converter),

@@ -363,6 +363,7 @@ mod tests {
             archive: None,
             is_adult: false,
             guide_offset: 0,
+            details: None,
         };
         for n in [1_000, 30_000] {
             let mut entries = Spool::new(u64::MAX);

@@ -5,6 +5,7 @@
 
 use std::io;
 
+use domain::entry_details::EntryDetails;
 use domain::panel::{
     CATEGORIES_MAX, Categories, Element, ElementParser, ElementProblem, ListEnd, PanelAction, PanelLogin,
     PanelStream, read_category, read_stream,
@@ -185,6 +186,7 @@ fn properties(stream: PanelStream, login: &PanelLogin, categories: &Categories) 
         number: stream.number,
         guide_offset: 0,
         archive: stream.archive.filter(|_| stream.content.is_live()).map(Box::new),
+        details: stream.is_radio.then(|| Box::new(EntryDetails::of_radio())),
         content: stream.content,
     }
 }

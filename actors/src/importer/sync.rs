@@ -247,6 +247,7 @@ fn streams(
                 tvg_id: stream.tvg_id().map(str::to_owned),
                 logo: stream.logo().map(str::to_owned),
                 guide_channel: guides.find(*group, &stream),
+                station: stream.station().map(str::to_owned),
                 number: stream.provider.number.filter(|it| !it.is_zero()),
                 updated_at: stream.updated_at,
                 position: position(&stream),

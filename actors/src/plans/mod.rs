@@ -2,7 +2,7 @@
 //!
 //! [`Plans`] is a trait, so that tests can provide plans of their own.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -132,6 +132,36 @@ pub trait Plans: Send + Sync + 'static {
     /// Returns the health of streams that the plans consider.
     fn health(&self) -> HealthTable {
         HealthTable::default()
+    }
+
+    /// Returns the channels whose viewers may be redirected to providers.
+    fn redirects(&self) -> Redirects {
+        Redirects::default()
+    }
+}
+
+/// The channels whose viewers may be redirected to providers. Only their plans tell whether they are.
+#[derive(Debug, Default)]
+pub struct Redirects {
+    /// All channels: the default or an account redirects.
+    is_all: bool,
+    /// The stream profiles that redirect and that a channel has.
+    profiles: HashSet<StreamProfileId>,
+    /// The streams that have one of their own.
+    streams: HashSet<StreamId>,
+}
+
+impl Redirects {
+    /// Returns whether no viewer is redirected.
+    pub fn is_empty(&self) -> bool {
+        !self.is_all && self.profiles.is_empty() && self.streams.is_empty()
+    }
+
+    /// Returns whether viewers of a channel may be redirected.
+    pub fn may_redirect(&self, channel: &Channel) -> bool {
+        self.is_all
+            || channel.stream_profile.is_some_and(|it| self.profiles.contains(&it))
+            || !self.streams.is_empty() && channel.streams.iter().any(|it| self.streams.contains(it))
     }
 }
 
@@ -316,6 +346,28 @@ impl Plans for StorePlans {
 
     fn health(&self) -> HealthTable {
         self.health.clone()
+    }
+
+    fn redirects(&self) -> Redirects {
+        let profiles = self.models.stream_profiles.load();
+        let redirecting = profiles.iter().filter(|it| it.is_active && it.delivery == Delivery::Redirect);
+        let redirecting: HashSet<StreamProfileId> = redirecting.map(|it| it.id).collect();
+        let is_one = |it: StreamProfileId| redirecting.contains(&it);
+        let is_all = self.default_profile().delivery == Delivery::Redirect
+            || self.models.accounts.load().iter().any(|it| it.stream_profile.is_some_and(is_one));
+        let channels = self.models.channels.load();
+        Redirects {
+            is_all,
+            profiles: channels.iter().filter_map(|it| it.stream_profile.filter(|it| is_one(*it))).collect(),
+            streams: self
+                .models
+                .streams
+                .load()
+                .stream_profiles()
+                .filter(|it| is_one(it.1))
+                .map(|it| it.0)
+                .collect(),
+        }
     }
 }
 

@@ -41,6 +41,7 @@ fn candidate(path: &str, account: u32, max_streams: u32) -> TitleCandidate {
             reach: Reach::default(),
             profile: Delivery::Proxy,
             live_form: None,
+            details: None,
             command: None,
             pool: SlotPool {
                 account: AccountId(account),

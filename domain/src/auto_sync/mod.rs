@@ -76,6 +76,7 @@ pub struct SyncStream {
     pub logo: Option<String>,
     /// The guide channel of the guide source that the settings of the group choose.
     pub guide_channel: Option<GuideChannelId>,
+    pub station: Option<String>,
     /// The number of the provider.
     pub number: Option<ChannelNumber>,
     pub updated_at: i64,
@@ -256,6 +257,7 @@ fn automatic(
         tvg_id: stream.tvg_id.filter(|_| !settings.without_guide),
         stream_profile: settings.stream_profile,
         guide_channel: stream.guide_channel,
+        guide_station: stream.station,
     };
     AutoChannel { account, group: stream.group, stream: stream.id, synced }
 }
@@ -271,13 +273,13 @@ pub fn auto_channel_uuid(auto: &AutoChannel) -> Uuid {
 impl Channel {
     /// Creates the channel of a stream.
     pub fn automatic(id: ChannelId, uuid: Uuid, auto: AutoChannel, at: i64) -> Self {
-        let SyncedValues { name, number, group, logo, tvg_id, stream_profile, guide_channel } =
+        let SyncedValues { name, number, group, logo, tvg_id, stream_profile, guide_channel, guide_station } =
             auto.synced.clone();
         let mut channel = Self::new(id, uuid, name, at);
         channel.streams = vec![auto.stream];
         (channel.number, channel.group, channel.logo) = (number, group, logo);
         (channel.tvg_id, channel.stream_profile) = (tvg_id, stream_profile);
-        channel.guide_channel = guide_channel;
+        (channel.guide_channel, channel.guide_station) = (guide_channel, guide_station);
         channel.auto = Some(Box::new(auto));
         channel
     }
@@ -303,6 +305,7 @@ impl Channel {
         set(&mut self.tvg_id, &before.tvg_id, &after.tvg_id);
         set(&mut self.stream_profile, &before.stream_profile, &after.stream_profile);
         set(&mut self.guide_channel, &before.guide_channel, &after.guide_channel);
+        set(&mut self.guide_station, &before.guide_station, &after.guide_station);
         self.auto = Some(Box::new(auto));
     }
 
@@ -317,6 +320,10 @@ impl Channel {
             ("tvg_id", self.tvg_id != synced.tvg_id),
             ("stream_profile_id", self.stream_profile != synced.stream_profile),
             // Where the group chooses none, a link is the result of matching and no change of a value.
+            (
+                "tvc_guide_stationid",
+                synced.guide_station.is_some() && self.guide_station != synced.guide_station,
+            ),
             ("epg_data_id", synced.guide_channel.is_some() && self.guide_channel != synced.guide_channel),
         ];
         values.into_iter().filter(|it| it.1).map(|it| it.0).collect()

@@ -27,6 +27,7 @@ fn number(text: &str) -> ChannelNumber {
 fn stream(id: u32, name: &str) -> SyncStream {
     SyncStream {
         guide_channel: None,
+        station: None,
         id: StreamId(id),
         group: NEWS,
         name: name.to_owned(),

@@ -176,6 +176,33 @@ impl Archive {
     }
 }
 
+/// The attributes of an archive that have the same meaning.
+const SYNONYMS: [&[&str]; 4] = [
+    &["catchup", "catchup-type"],
+    &["catchup-days", "timeshift", "tvg-rec"],
+    &["catchup-source"],
+    &["catchup-correction"],
+];
+
+/// Adds the attributes of the first line of a playlist to those of an entry, which come first under any of their names. Keys
+/// are in lower case.
+pub fn add_defaults(attributes: &mut Vec<(String, String)>, defaults: &[(String, String)]) {
+    let has = |name: &str| attributes.iter().any(|it| it.0 == name);
+    let is_stated = |name: &str| {
+        let synonyms = SYNONYMS.iter().find(|it| it.contains(&name));
+        synonyms.is_some_and(|it| it.iter().any(|it| has(it)))
+    };
+    // An entry without an archive stays one.
+    let days = |it: &(String, String)| SYNONYMS[1].contains(&it.0.as_str()).then(|| days_of(&it.1)).flatten();
+    let mut stated = attributes.iter().filter_map(days).peekable();
+    let is_without = stated.peek().is_some() && stated.all(|it| it == 0);
+    if is_without && !is_stated("catchup") && !has("catchup-source") {
+        return;
+    }
+    let added: Vec<_> = defaults.iter().filter(|it| !is_stated(&it.0)).cloned().collect();
+    attributes.extend(added);
+}
+
 /// Returns a number of days; `None` for a negative one, which means that the depth is unknown.
 fn days_of(text: &str) -> Option<u32> {
     text.trim().parse().ok()

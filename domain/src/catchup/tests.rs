@@ -31,6 +31,30 @@ fn address(entry: &str, live: &str, zone: &str, expected: Option<&str>) {
 }
 
 #[test]
+fn what_an_entry_says_under_any_name_comes_before_the_first_line() {
+    let header = "catchup=append catchup-days=5 catchup-source=?utc=${start}";
+    for (entry, expected) in [
+        ("", Some((ArchiveKind::Append, 5))),
+        ("catchup-type=flussonic-ts timeshift=7", Some((ArchiveKind::FlussonicTs, 7))),
+        ("catchup=shift", Some((ArchiveKind::Shift, 5))),
+        ("catchup-type=default catchup-source=http://h/{utc}", Some((ArchiveKind::Whole, 5))),
+        ("tvg-rec=3", Some((ArchiveKind::Append, 3))),
+        ("timeshift=3", Some((ArchiveKind::Append, 3))),
+        ("catchup-days=3", Some((ArchiveKind::Append, 3))),
+        ("catchup-correction=1", Some((ArchiveKind::Append, 5))),
+        ("catchup=none", None),
+        ("tvg-rec=0", None),
+        ("timeshift=0", None),
+        ("catchup-days=0", None),
+    ] {
+        let mut attributes = pairs(entry);
+        add_defaults(&mut attributes, &pairs(header));
+        let found = Archive::from_attributes(&attributes).map(|it| (it.kind, it.days));
+        assert_eq!(found, expected, "{entry}");
+    }
+}
+
+#[test]
 fn the_archive_of_an_entry_is_read_from_its_attributes() {
     for (entry, kind, days, correction) in [
         ("catchup=default catchup-source=http://h/{utc} catchup-days=3", ArchiveKind::Whole, 3, 0),

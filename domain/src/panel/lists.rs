@@ -8,6 +8,7 @@ use super::loose::LooseValue;
 use crate::catchup::Archive;
 use crate::channel::ChannelNumber;
 use crate::group::GROUP_NAME_CHARS_MAX;
+use crate::playlist::attributes::is_radio_type;
 use crate::playlist::catalogue::is_id;
 use crate::playlist::content::{self, StreamContent};
 
@@ -61,6 +62,8 @@ pub struct PanelStream {
     pub archive: Option<Archive>,
     /// Whether the panel marks it as adult content. Its category may be marked, too.
     pub is_adult: bool,
+    /// Whether the panel lists it as a radio station.
+    pub is_radio: bool,
 }
 
 #[derive(Deserialize)]
@@ -136,6 +139,7 @@ pub fn read_stream(json: &[u8]) -> Result<PanelStream, ElementProblem> {
         number: number.filter(|it| !it.is_zero()),
         category: category(raw.category_id).or_else(|| category(raw.category_ids)),
         content: content::from_panel(raw.stream_type.text().as_deref(), &name),
+        is_radio: raw.stream_type.text().is_some_and(|it| is_radio_type(&it)),
         archive: Archive::from_panel(raw.tv_archive.is_yes(), raw.tv_archive_duration.whole()),
         is_adult: raw.is_adult.is_yes() || raw.censored.is_yes(),
         name,
@@ -228,8 +232,16 @@ mod tests {
             content: StreamContent::Live,
             archive: None,
             is_adult: false,
+            is_radio: false,
         };
         assert_eq!(read, expected);
+        for (kind, is_radio) in
+            [("radio_streams", true), ("RADIO", true), ("live", false), ("created_live", false)]
+        {
+            let element = json!({ "stream_id": 7, "stream_type": kind }).to_string();
+            let read = read_stream(element.as_bytes()).unwrap();
+            assert_eq!((read.is_radio, read.content), (is_radio, StreamContent::Live), "{kind}");
+        }
         let archived = json!({ "stream_id": 7, "tv_archive": "1", "tv_archive_duration": "3" });
         let archive = read_stream(archived.to_string().as_bytes()).unwrap().archive;
         assert_eq!(archive.map(|it| (it.kind, it.days)), Some((ArchiveKind::Xtream, 3)));

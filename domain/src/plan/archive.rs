@@ -77,7 +77,7 @@ pub fn plan_archive(
             if times.start < archive.first(times.now) {
                 continue;
             }
-            let mut headers = stream.provider.headers.over(&account_headers(&account, &url));
+            let mut headers = stream.headers().over(&account_headers(&account, &url));
             if headers.user_agent.is_none() {
                 headers.user_agent = records.default_user_agent();
             }
@@ -96,6 +96,7 @@ pub fn plan_archive(
                 leaves_still_picture: false,
                 profile: delivery,
                 live_form: None,
+                details: None,
                 command: None,
             };
             let file = file_of(archive, stream.id, times);

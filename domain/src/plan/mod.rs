@@ -24,6 +24,7 @@ use crate::certificate::CertificateCheck;
 use crate::channel::{Channel, ChannelNumber};
 use crate::command::Argv;
 use crate::egress::{Reach, account_headers, reach_of};
+use crate::entry_details::EntryDetails;
 use crate::health::{SCORE_UNKNOWN, rank};
 use crate::ids::{AccountId, ChannelId, ProfileId, ServerGroupId, StreamId, StreamProfileId};
 use crate::limits::{LimitScope, counts_together};
@@ -46,6 +47,8 @@ pub struct Plan {
     pub candidates: Vec<Candidate>,
     /// Streams that cannot be played, each once, with the reason.
     pub unplayable: Vec<(StreamId, Unplayable)>,
+    /// The first address that the gateway cannot play and a player might, such as one that is protected. It is never opened.
+    pub for_players: Option<Box<Candidate>>,
     /// Number of streams of accounts that only other nodes may use.
     pub n_elsewhere: usize,
 }
@@ -73,6 +76,8 @@ pub struct Candidate {
     pub proxy: Option<ProxyAddress>,
     /// The certificates of its server that are accepted; `None` if the account has no settings for them.
     pub certificates: Option<Arc<CertificateCheck>>,
+    /// Options for players, for playlists with the addresses of providers.
+    pub details: Option<Arc<EntryDetails>>,
     /// The delivery in force for this stream on this channel.
     pub profile: Delivery,
     /// The program that reads the stream instead of the gateway, if any.
@@ -85,6 +90,8 @@ pub struct Candidate {
 pub struct PlanContext {
     /// The machine has ffmpeg.
     pub has_ffmpeg: bool,
+    /// The machine has Streamlink.
+    pub has_streamlink: bool,
     /// User agent for streams without one in stream, account and stream profile. `None` is the gateway's own name, or
     /// that of the program.
     pub user_agent: Option<String>,
@@ -244,7 +251,7 @@ pub trait PlanRecords {
 ///
 /// Streams are in the order of the channel, or by their health if the channel says so; each has one candidate per active profile of its account, the default
 /// profile first, with the address that the profile rewrites. The delivery is that of the stream's own stream profile,
-/// else of its channel's, else the default. Streams that the gateway cannot read itself are read by ffmpeg, if it is
+/// else of its channel's, else of its account's, else the default. Pages of video sites are read by a program. Streams that the gateway cannot read itself are read by ffmpeg, if it is
 /// installed. Deleted streams and those of inactive accounts are omitted silently.
 pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
     let mut plan = Plan {
@@ -253,12 +260,13 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
         number: channel.number,
         candidates: Vec::new(),
         unplayable: Vec::new(),
+        for_players: None,
         n_elsewhere: 0,
     };
     let profile_of = |id: Option<StreamProfileId>| id.and_then(|it| records.stream_profile(it));
     let channel_profile = profile_of(channel.stream_profile);
     let mut rewrites = Rewrites::default();
-    let mut readers = StreamReaders::new(records.conditions().has_ffmpeg, channel.uuid);
+    let mut readers = StreamReaders::new(records.conditions(), channel.uuid);
     let mut streams: Vec<_> = channel.streams.iter().filter_map(|id| records.stream(*id)).collect();
     if channel.healthiest_first {
         streams.sort_by_cached_key(|it| records.health_rank(it.id));
@@ -269,8 +277,10 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
             plan.n_elsewhere += 1;
             continue;
         }
-        let profile = profile_of(stream.stream_profile).or_else(|| channel_profile.clone());
-        let profile = profile.unwrap_or_else(|| records.default_profile());
+        let profile = profile_of(stream.stream_profile)
+            .unwrap_or_else(|| inherited_profile(&stream, &account, channel_profile.as_ref(), records));
+        let drm = stream.drm();
+        let details = stream.provider.details.as_ref().map(|it| Arc::new((**it).clone()));
         let refresh = records.refresh(account.id);
         let members = records.server_group(&account);
         let server = ActiveServer::from_account(&account, records);
@@ -280,7 +290,7 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
         let mut reason = None;
         for account_profile in account.active_profiles() {
             let url = rewrites.apply(account_profile, &address);
-            let mut headers = stream.provider.headers.over(&account_headers(&account, &url));
+            let mut headers = stream.headers().over(&account_headers(&account, &url));
             if let Some(agent) = &profile.user_agent {
                 headers.user_agent = Some(agent.clone());
             } else if headers.user_agent.is_none() {
@@ -293,31 +303,41 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
                 Some((url, form)) => (url, Some(form)),
                 None => (url, None),
             };
-            match readers.delivery(&url, &account, &profile, &headers) {
-                Ok((delivery, command)) => plan.candidates.push(Candidate {
-                    pool: SlotPool::new(
-                        &account,
-                        account_profile,
-                        members.clone(),
-                        LimitScope::new(&url, &headers),
-                    ),
-                    stream: stream.id,
-                    stream_name: stream.name().to_owned(),
-                    kind: SourceKind::from_url(&url),
-                    url,
-                    live_form: form.filter(|_| {
-                        account.live_form.is_none() && delivery == Delivery::Proxy && command.is_none()
-                    }),
-                    program: stream.program.or(named_program),
-                    leaves_still_picture: stream.leaves_still_picture,
-                    headers,
-                    reach,
-                    proxy: account.proxy.clone(),
-                    certificates: account.certificates.shared(),
-                    profile: delivery,
-                    command,
+            let read = readers.delivery(&url, &account, &profile, (&headers, drm.as_ref()));
+            let why = read.as_ref().err().copied();
+            let (delivery, command) = read.unwrap_or((Delivery::Redirect, None));
+            let candidate = Candidate {
+                pool: SlotPool::new(
+                    &account,
+                    account_profile,
+                    members.clone(),
+                    LimitScope::new(&url, &headers),
+                ),
+                stream: stream.id,
+                stream_name: stream.name().to_owned(),
+                kind: SourceKind::from_url(&url),
+                url,
+                live_form: form.filter(|_| {
+                    account.live_form.is_none() && delivery == Delivery::Proxy && command.is_none()
                 }),
-                Err(why) => reason = reason.or(Some(why)),
+                program: stream.program.or(named_program),
+                leaves_still_picture: stream.leaves_still_picture,
+                headers,
+                reach,
+                proxy: account.proxy.clone(),
+                certificates: account.certificates.shared(),
+                details: details.clone(),
+                profile: delivery,
+                command,
+            };
+            match why {
+                None => plan.candidates.push(candidate),
+                Some(why) => {
+                    reason = reason.or(Some(why));
+                    if candidate.url.is_network() && plan.for_players.is_none() {
+                        plan.for_players = Some(Box::new(candidate));
+                    }
+                }
             }
         }
         if let Some(reason) = reason.filter(|_| plan.candidates.len() == n_before) {
@@ -325,6 +345,24 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
         }
     }
     plan
+}
+
+/// Returns the profile of a stream without one of its own: that of its channel, else of its account, else the default. Neither
+/// the gateway nor a player can read a page, so pages of video sites have a program.
+fn inherited_profile(
+    stream: &Stream,
+    account: &Account,
+    of_channel: Option<&Arc<StreamProfile>>,
+    records: &impl PlanRecords,
+) -> Arc<StreamProfile> {
+    let of_account = || records.stream_profile(account.stream_profile?);
+    let profile = of_channel.cloned().or_else(of_account).unwrap_or_else(|| records.default_profile());
+    match stream.profile_of_page() {
+        Some(id) if profile.delivery != Delivery::Command => {
+            records.stream_profile(id).unwrap_or_else(|| Arc::new(StreamProfile::for_pages()))
+        }
+        _ => profile,
+    }
 }
 
 /// Returns whether the address of a stream is the one of its panel, in the form in which it was imported.
@@ -450,6 +488,16 @@ impl PlanRecords for TrialRecords<'_> {
     fn conditions(&self) -> &PlanContext {
         &self.conditions
     }
+}
+
+/// Returns why the gateway cannot play a stream, as far as its address and its playlist show it, and if no profile changes
+/// that.
+pub fn playback_problem(stream: &Stream, context: &PlanContext) -> Option<Unplayable> {
+    if stream.profile_of_page().is_some() {
+        return (!context.has_streamlink).then_some(Unplayable::PAGE);
+    }
+    let (address, _) = stream.url().split_program();
+    readers::problem_of(&address, stream.drm().as_ref(), context.has_ffmpeg)
 }
 
 /// Returns the uuid of the preview of this stream.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::account::PlaylistLocation;
 use crate::catchup::{Archive, ArchiveTimes};
+use crate::entry_details::{OptionForm, PlayerOption};
 use crate::panel::PanelLogin;
 use crate::secret::Secret;
 use crate::server_group::ServerGroup;
@@ -140,6 +141,127 @@ fn a_fragment_names_the_programme_and_is_never_sent() {
     let plan = plan_preview(&records.streams[0].clone(), &records);
     let arguments = plan.candidates[0].command.as_ref().map(|it| it.arguments.join(" ")).unwrap();
     assert!(arguments.contains("rtsp://h/1") && !arguments.contains('#'), "{arguments}");
+}
+
+/// Returns a stream whose playlist has these properties of Kodi.
+fn protected(url: &str, options: &[(&str, &str)]) -> Stream {
+    let option = |it: &(&str, &str)| PlayerOption {
+        form: OptionForm::Kodi,
+        name: it.0.to_owned(),
+        value: it.1.to_owned(),
+    };
+    let options = options.iter().map(option).collect();
+    let mut stream = stream(1, 1, url);
+    stream.provider.details = Some(Box::new(EntryDetails { options, ..EntryDetails::default() }));
+    stream
+}
+
+#[test]
+fn a_protected_stream_is_refused_by_name_or_left_to_players() {
+    const KEY: (&str, &str) =
+        ("license_key", "00112233445566778899aabbccddeeff:ffeeddccbbaa99887766554433221100");
+    let widevine = [("license_type", "com.widevine.alpha"), ("license_key", "https://l.example/secret")];
+    for (url, options, part) in [
+        ("http://h/1.mpd", &widevine[..], "Widevine"),
+        ("http://h/1.mpd", &[("license_type", "playready")], "PlayReady"),
+        ("http://h/1.mpd", &[("license_key", "https://l.example/secret")], "DRM"),
+        (
+            "http://h/1.mpd",
+            &[("license_type", "clearkey"), ("license_key", "https://l.example/secret")],
+            "ClearKey",
+        ),
+        ("http://h/1.ts", &[KEY], "ClearKey"),
+        ("http://h/1.mpd", &[KEY], "ffmpeg is not installed"),
+    ] {
+        let stream = protected(url, options);
+        let plan = plan_of(std::slice::from_ref(&stream), &[account(1, 1)], Delivery::Proxy);
+        let why = plan.unplayable.first().map(|it| it.1.to_string()).unwrap_or_default();
+        assert!(plan.candidates.is_empty() && why.contains(part) && !why.contains("secret"), "{url}: {why}");
+        assert_eq!(plan.for_players.as_ref().map(|it| it.url.expose()), Some(url));
+        assert_eq!(playback_problem(&stream, &PlanContext::default()).map(|it| it.to_string()), Some(why));
+        let redirected = plan_of(&[stream], &[account(1, 1)], Delivery::Redirect);
+        assert_eq!(redirected.candidates.len(), 1, "a player may decrypt it");
+    }
+    for (url, options) in
+        [("http://h/1.mpd", &[KEY][..]), ("http://h/live", &[KEY, ("manifest_type", "mpd")])]
+    {
+        let mut records = records(&[protected(url, options)], &[account(1, 1)], Delivery::Proxy);
+        records.conditions.has_ffmpeg = true;
+        let plan = plan_preview(&records.streams[0].clone(), &records);
+        let argv = plan.candidates[0].command.clone().unwrap();
+        assert!(argv.input.is_some_and(|it| it.expose().contains(url)), "{url}");
+        assert!(!argv.arguments.iter().any(|it| it.contains("ffeedd")), "{:?}", argv.arguments);
+    }
+    // An admin who changes the address may have another stream.
+    let mut changed = protected("http://h/1.mpd", &widevine);
+    changed.manual.url = Some(SourceUrl::new("http://h/2.ts"));
+    assert_eq!(plan_of(&[changed], &[account(1, 1)], Delivery::Proxy).candidates.len(), 1);
+}
+
+#[test]
+fn a_page_of_a_video_site_has_its_program() {
+    let page =
+        |stream_profile| Stream { stream_profile, ..stream(1, 1, "https://www.youtube.com/watch?v=a") };
+    let program = |page: Stream, default, has_streamlink| {
+        let mut records = records(&[page], &[account(1, 1)], default);
+        records.conditions.has_streamlink = has_streamlink;
+        let plan = plan_preview(&records.streams[0].clone(), &records);
+        let command = plan.candidates.first().map(|it| it.command.clone().map(|it| it.program));
+        (command.flatten(), plan.unplayable.first().map(|it| it.1))
+    };
+    let streamlink = Some("streamlink".to_owned());
+    for default in [Delivery::Proxy, Delivery::Redirect] {
+        assert_eq!(program(page(None), default, true), (streamlink.clone(), None));
+        assert_eq!(program(page(None), default, false), (None, Some(Unplayable::PAGE)));
+    }
+    assert_eq!(program(page(Some(StreamProfile::STREAMLINK)), Delivery::Proxy, true).0, streamlink);
+    // Whatever an admin chooses is done.
+    assert_eq!(program(page(Some(StreamProfileId(1))), Delivery::Proxy, true), (None, None));
+    let ffmpeg = Some("ffmpeg".to_owned());
+    assert_eq!(program(page(None), Delivery::Command, true), (ffmpeg, None));
+    let context = PlanContext { has_streamlink: true, ..PlanContext::default() };
+    assert_eq!(playback_problem(&page(None), &PlanContext::default()), Some(Unplayable::PAGE));
+    assert_eq!(playback_problem(&page(None), &context), None);
+}
+
+#[test]
+fn headers_of_an_admin_come_before_those_of_the_playlist() {
+    let mut account = account(1, 1);
+    let mut stream = stream(1, 1, "http://h/1.ts");
+    let headers = [
+        (&mut account.headers, [("User-Agent", "account"), ("X-A", "account"), ("X-C", "account")]),
+        (&mut stream.provider.headers, [("User-Agent", "list"), ("X-A", "list"), ("X-B", "list")]),
+        (&mut stream.manual.headers, [("User-Agent", "admin"), ("X-A", "admin"), ("X-D", "admin")]),
+    ];
+    for (place, values) in headers {
+        values.into_iter().for_each(|(name, value)| assert!(place.set(name, value)));
+    }
+    let plan = plan_of(&[stream], &[account], Delivery::Proxy);
+    let RequestHeaders { user_agent, extra, .. } = &plan.candidates[0].headers;
+    assert_eq!(user_agent.as_deref(), Some("admin"));
+    let extra: Vec<_> = extra.iter().map(|it| format!("{}={}", it.0, it.1)).collect();
+    assert_eq!(extra, ["X-A=admin", "X-D=admin", "X-B=list", "X-C=account"]);
+}
+
+#[test]
+fn the_stream_profile_of_an_account_counts_after_those_of_stream_and_channel() {
+    let redirect = StreamProfile::from_delivery(Delivery::Redirect).id;
+    let proxy = StreamProfile::from_delivery(Delivery::Proxy).id;
+    for (of_stream, of_channel, of_account, expected) in [
+        (None, None, None, Delivery::Proxy),
+        (None, None, Some(redirect), Delivery::Redirect),
+        (None, Some(proxy), Some(redirect), Delivery::Proxy),
+        (Some(redirect), Some(proxy), Some(proxy), Delivery::Redirect),
+        (Some(proxy), None, Some(redirect), Delivery::Proxy),
+        (None, None, Some(StreamProfileId(99)), Delivery::Proxy),
+    ] {
+        let stream = Stream { stream_profile: of_stream, ..stream(1, 1, "http://h/1.ts") };
+        let account = Account { stream_profile: of_account, ..account(1, 1) };
+        let mut channel = Channel::new(ChannelId(1), Uuid::nil(), "News", 0);
+        (channel.streams, channel.stream_profile) = (vec![stream.id], of_channel);
+        let plan = plan_channel(&channel, &records(&[stream], &[account], Delivery::Proxy));
+        assert_eq!(plan.candidates[0].profile, expected, "{of_stream:?} {of_channel:?} {of_account:?}");
+    }
 }
 
 #[test]

@@ -148,6 +148,7 @@ pub fn plan_title(name: &str, versions: &[TitleVersion], records: &impl PlanReco
                     leaves_still_picture: false,
                     profile: delivery,
                     live_form: None,
+                    details: None,
                     command: None,
                 },
                 file,

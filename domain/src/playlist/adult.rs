@@ -1,25 +1,24 @@
 //! The marks of adult content in playlists.
 //!
-//! The format has none, so generators and players write their own. The tables below are those in use.
+//! The format has none, so generators and players write their own: flags of generators that convert panels, of apps for
+//! televisions, and of F-Player, and the code of Smart IPTV that opens a locked channel. The table of
+//! [`attributes`](super::attributes) has their names.
 
+use super::attributes::{AttributeMeaning, meaning_of};
 use crate::panel::LooseValue;
-
-/// Attributes whose value is yes or no: of generators that convert panels, of apps for televisions, and of F-Player.
-const FLAGS: [&str; 5] = ["is_adult", "is-adult", "adult", "tvg-adult", "censored"];
-/// The attribute of Smart IPTV for the code that opens a locked channel. Its value is the code.
-const CODE: &str = "parent-code";
 
 /// Returns whether the attributes of an entry mark it as adult content. Their keys are in lower case.
 pub fn is_marked(attributes: &[(String, String)]) -> bool {
-    attributes.iter().any(|(key, value)| match key.as_str() {
-        CODE => is_code(value),
-        key => FLAGS.contains(&key) && LooseValue::Text(value.clone()).is_yes(),
+    attributes.iter().any(|(key, value)| match meaning_of(key) {
+        Some(AttributeMeaning::AdultCode) => is_code(value),
+        Some(AttributeMeaning::Adult) => LooseValue::Text(value.clone()).is_yes(),
+        _ => false,
     })
 }
 
 /// Returns whether an attribute with this key, in lower case, can be a mark.
 pub(crate) fn is_mark(key: &str) -> bool {
-    key == CODE || FLAGS.contains(&key)
+    matches!(meaning_of(key), Some(AttributeMeaning::Adult | AttributeMeaning::AdultCode))
 }
 
 /// Returns whether a value is a code. Every number is one except a single zero, which generators write for none.

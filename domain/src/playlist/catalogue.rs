@@ -93,6 +93,7 @@ impl CatalogueBuilder {
         // A later stream provides the values that the first one lacks.
         channel.group = channel.group.or(group);
         channel.logo = channel.logo.take().or_else(|| stream.logo().map(str::to_owned));
+        channel.guide_station = channel.guide_station.take().or_else(|| stream.station().map(str::to_owned));
         let is_adult = channel.is_adult || stream.is_adult();
         channel.follow_adult_mark(is_adult);
         if channel.number.is_none()

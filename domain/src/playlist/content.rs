@@ -8,16 +8,19 @@
 //! | 1 | the type that the list or panel states ([`TYPES`]) | the provider knows |
 //! | 2 | the folder of a panel address ([`FOLDERS`]) | panels serve each kind below its own folder |
 //! | 3 | a name of lines and stars, or a placeholder address | nobody calls a programme `##### UK #####` |
-//! | 4 | the extension of a video file ([`FILM_EXTENSIONS`]) | live streams end with `.ts`, `.m3u8` or nothing |
-//! | 5 | a length of at least five minutes | live streams have -1 or 0; some lists write 1 or 10 everywhere |
+//! | 4 | a length of at least five minutes | live streams have -1 or 0; some lists write 1 or 10 everywhere |
+//! | 5 | the extension of a video file ([`FILM_EXTENSIONS`]), unless the length is -1 and nothing in group and name speaks of films | live streams end with `.ts`, `.m3u8` or nothing; cameras serve endless files |
 //! | 6 | a word of the group ([`GROUP_WORDS`]) together with a year or an episode in the name | "Movies" alone is also the group of film channels |
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::playlist::attributes::{AttributeMeaning, meaning_of};
 use crate::playlist::m3u::PlaylistEntry;
 use crate::source_url::SourceUrl;
+use crate::vod::episode_name::ends_with_date;
+use crate::vod::title_name::TitleName;
 
 /// The content of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
@@ -89,15 +92,13 @@ impl fmt::Display for ContentCounts {
     }
 }
 
-/// Attributes that state the type of an entry, in lower case.
-const TYPE_ATTRIBUTES: [&str; 5] = ["tvg-type", "stream-type", "stream_type", "media-type", "type"];
-
 /// Stated types, in lower case.
-const TYPES: [(&str, StreamContent); 14] = [
+const TYPES: [(&str, StreamContent); 15] = [
     ("live", StreamContent::Live),
     ("created_live", StreamContent::Live),
     ("radio_streams", StreamContent::Live),
     ("radio", StreamContent::Live),
+    ("created_radio", StreamContent::Live),
     ("channel", StreamContent::Live),
     ("movie", StreamContent::Movie),
     ("movies", StreamContent::Movie),
@@ -144,6 +145,51 @@ const GROUP_WORDS: [(&str, StreamContent); 18] = [
     ("novelas", StreamContent::Series),
 ];
 
+/// Further words of groups of files, in lower case. Groups with such a name may have channels, too, so these words count only
+/// for addresses of files.
+const FILM_GROUP_WORDS: [&str; 40] = [
+    "action",
+    "adventure",
+    "animation",
+    "anime",
+    "biography",
+    "blockbuster",
+    "blockbusters",
+    "bollywood",
+    "comedy",
+    "comedies",
+    "crime",
+    "documentary",
+    "documentaries",
+    "doku",
+    "drama",
+    "dramas",
+    "disney",
+    "family",
+    "fantasy",
+    "foreign",
+    "history",
+    "hbo",
+    "horror",
+    "hulu",
+    "imdb",
+    "komödie",
+    "marvel",
+    "mystery",
+    "netflix",
+    "oscar",
+    "paramount",
+    "prime",
+    "romance",
+    "romantik",
+    "scifi",
+    "serial",
+    "serials",
+    "thriller",
+    "war",
+    "western",
+];
+
 /// Characters that draw lines.
 const LINE_CHARS: &str = "#=-_*~+|•●◉○▬═━─▀▄█▓▒░■□◆◇★☆✦✪►◄▶◀»«><:.";
 /// Minimum number of them at both ends of a headline.
@@ -155,7 +201,7 @@ const FILM_SECONDS_MIN: f64 = 300.0;
 
 /// Classifies an entry of a playlist.
 pub fn from_entry(entry: &PlaylistEntry) -> StreamContent {
-    let mut stated = entry.attributes.iter().filter(|it| TYPE_ATTRIBUTES.contains(&it.0.as_str()));
+    let mut stated = entry.attributes.iter().filter(|it| meaning_of(&it.0) == Some(AttributeMeaning::Type));
     match stated.find_map(|it| from_type(&it.1)) {
         Some(content) => separator_or(content, &entry.name),
         None => from_values(&entry.name, &entry.url, entry.group.as_deref(), entry.duration),
@@ -170,11 +216,15 @@ pub fn from_values(name: &str, url: &SourceUrl, group: Option<&str>, duration: O
     if is_headline(name) || is_placeholder(url) {
         return StreamContent::Separator;
     }
-    let film = if episode_of(name) { StreamContent::Series } else { StreamContent::Movie };
-    if FILM_EXTENSIONS.contains(&extension(url).as_str())
-        || duration.is_some_and(|it| it.is_finite() && it >= FILM_SECONDS_MIN)
-    {
+    let is_episode = episode_of(name) || ends_with_date(name);
+    let film = if is_episode { StreamContent::Series } else { StreamContent::Movie };
+    if duration.is_some_and(|it| it.is_finite() && it >= FILM_SECONDS_MIN) {
         return film;
+    }
+    if FILM_EXTENSIONS.contains(&extension(url).as_str()) {
+        // Cameras and local stations serve endless files.
+        let is_endless = !is_episode && !has_year(name) && duration.is_some_and(|it| it < 0.0);
+        return if is_endless && is_live_group(group) { StreamContent::Live } else { film };
     }
     match from_group(group.unwrap_or_default()) {
         Some(_) if film == StreamContent::Series => film,
@@ -229,6 +279,15 @@ fn extension(url: &SourceUrl) -> String {
     last.rsplit_once('.').map_or("", |it| it.1).to_ascii_lowercase()
 }
 
+/// Returns whether a group has channels as far as its name shows it: it has a name, and no word of films.
+fn is_live_group(group: Option<&str>) -> bool {
+    let group = group.unwrap_or_default().to_lowercase();
+    let mut words = group.split(|it: char| !it.is_alphanumeric()).filter(|it| !it.is_empty()).peekable();
+    let is_of_films =
+        |it: &str| FILM_GROUP_WORDS.contains(&it) || GROUP_WORDS.iter().any(|word| word.0 == it);
+    words.peek().is_some() && !words.any(|it| is_of_films(it) || has_year(it))
+}
+
 fn from_group(group: &str) -> Option<StreamContent> {
     let group = group.to_lowercase();
     let mut words = group.split(|it: char| !it.is_alphanumeric());
@@ -264,7 +323,9 @@ fn has_year(name: &str) -> bool {
     let is_year =
         |text: &str| text.len() == 4 && text.parse::<u32>().is_ok_and(|it| (1900..=2100).contains(&it));
     let mut in_brackets = name.split(['(', '[']).skip(1).filter_map(|it| it.split([')', ']']).next());
-    in_brackets.any(|it| is_year(it.trim())) || name.rsplit([' ', '-']).next().is_some_and(is_year)
+    in_brackets.any(|it| is_year(it.trim()))
+        || name.rsplit([' ', '-']).next().is_some_and(is_year)
+        || TitleName::new(name).year.is_some()
 }
 
 #[cfg(test)]
@@ -320,6 +381,29 @@ mod tests {
             ("-1 type=\"series\",Any", "http://tv.example/7", StreamContent::Series),
             ("-1 group-title=\"VOD - Action\",Any (2019)", "http://tv.example/7", StreamContent::Movie),
             ("-1 group-title=\"Serien\",Any S03E04", "http://tv.example/7", StreamContent::Series),
+        ] {
+            check(extinf, url, content);
+        }
+    }
+
+    #[test]
+    fn an_endless_file_in_a_group_of_channels_is_a_channel() {
+        for (extinf, url, content) in [
+            ("-1 group-title=\"News\",Town News", "http://cams.example/1/news.mp4", StreamContent::Live),
+            ("-1 group-title=\"Webcams\",Harbour", "http://cams.example/1/cam.wmv", StreamContent::Live),
+            ("-1 group-title=\"Local\",Town", "http://cams.example/1/a.flv?x=1", StreamContent::Live),
+            ("-1 group-title=\"VOD\",Any", "http://tv.example/any.mp4", StreamContent::Movie),
+            ("-1 group-title=\"Action\",Any", "http://tv.example/any.mp4", StreamContent::Movie),
+            ("-1 group-title=\"EN | Netflix\",Any", "http://tv.example/any.mkv", StreamContent::Movie),
+            ("-1 group-title=\"Best of 2023\",Any", "http://tv.example/any.mkv", StreamContent::Movie),
+            ("-1 group-title=\"News\",Any (2019)", "http://tv.example/any.mp4", StreamContent::Movie),
+            ("-1 group-title=\"News\",Any 2019 4K", "http://tv.example/any.mp4", StreamContent::Movie),
+            ("-1 group-title=\"News\",Any S01E02", "http://tv.example/any.mp4", StreamContent::Series),
+            ("-1 group-title=\"News\",Any 2024-05-01", "http://tv.example/any.mp4", StreamContent::Series),
+            ("5400 group-title=\"News\",Any", "http://tv.example/any.mp4", StreamContent::Movie),
+            ("0 group-title=\"News\",Any", "http://tv.example/any.mp4", StreamContent::Movie),
+            ("-1,Any", "http://tv.example/any.mp4", StreamContent::Movie),
+            ("-1 group-title=\"News\",Any", "http://tv.example/movie/u/p/7.mp4", StreamContent::Movie),
         ] {
             check(extinf, url, content);
         }

@@ -1,7 +1,9 @@
 //! Playlists: the parser ([`m3u`]), the changes of a refresh ([`delta`]) and the [`rules`] of an account, records built
-//! without a store ([`catalogue`]), and the writer ([`write`](mod@write)) with its additional [`tags`].
+//! without a store ([`catalogue`]), and the writer ([`write`](mod@write)) with its additional [`tags`]. [`attributes`] is
+//! the table of those that entries have.
 
 pub mod adult;
+pub mod attributes;
 pub mod catalogue;
 pub mod content;
 pub mod delta;

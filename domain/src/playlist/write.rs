@@ -2,8 +2,13 @@
 
 use std::fmt::Write;
 
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Map, Value};
+
 use crate::channel::ChannelNumber;
+use crate::entry_details::{ChannelMarks, EntryDetails, OptionForm, PlayerOption};
 use crate::playlist::tags::PlaylistTags;
+use crate::stream::RequestHeaders;
 
 /// An entry of a playlist to be written.
 #[derive(Debug, Clone, Copy, Default)]
@@ -20,8 +25,49 @@ pub struct OutputEntry<'a> {
     pub group: &'a str,
     /// How the past of the channel is reached, if there is an archive.
     pub catchup: Option<OutputCatchup<'a>>,
+    /// Marks of the provider.
+    pub marks: Option<&'a ChannelMarks>,
     /// Additional attributes, and lines before the address.
     pub tags: Option<&'a PlaylistTags>,
+    /// For players that get the stream from the provider.
+    pub hints: Option<OutputHints<'a>>,
+}
+
+/// What a player needs that asks the provider itself.
+#[derive(Debug, Clone, Copy)]
+pub enum OutputHints<'a> {
+    /// All headers, options and attributes. They may contain secrets of the account.
+    Direct { headers: &'a RequestHeaders, details: Option<&'a EntryDetails> },
+    /// User agent, referrer, origin, and the type of the manifest. Never a cookie, a login, another header or a key.
+    Redirected { headers: &'a RequestHeaders, details: Option<&'a EntryDetails> },
+}
+
+impl<'a> OutputHints<'a> {
+    fn headers(self) -> &'a RequestHeaders {
+        match self {
+            Self::Direct { headers, .. } | Self::Redirected { headers, .. } => headers,
+        }
+    }
+
+    /// Returns the headers that lines of VLC do not have.
+    fn other_headers(self) -> impl Iterator<Item = &'a (String, String)> {
+        let is_direct = matches!(self, Self::Direct { .. });
+        self.headers().extra.iter().filter(move |it| is_direct && !is_origin(it))
+    }
+
+    /// Returns the options of one form.
+    fn options(self, form: OptionForm) -> impl Iterator<Item = &'a PlayerOption> {
+        let (details, is_direct) = match self {
+            Self::Direct { details, .. } => (details, true),
+            Self::Redirected { details, .. } => (details, false),
+        };
+        let options = details.into_iter().flat_map(|it| &it.options);
+        options.filter(move |it| it.form == form && (is_direct || it.is_manifest_type()))
+    }
+}
+
+fn is_origin(header: &(String, String)) -> bool {
+    header.0.eq_ignore_ascii_case("origin")
 }
 
 /// How players reach the past of a channel.
@@ -59,6 +105,7 @@ pub fn write_entry(out: &mut String, line: &OutputEntry<'_>) {
         attribute(out, "tvc-guide-stationid", line.station);
     }
     attribute(out, "group-title", line.group);
+    marks(out, line);
     let is_replaced = || line.tags.is_some_and(|it| it.entries.iter().any(|it| it.0.starts_with("catchup")));
     if let Some(catchup) = line.catchup.filter(|_| !is_replaced()) {
         attribute(out, "catchup", "default");
@@ -77,18 +124,70 @@ pub fn write_plain_entry(out: &mut String, line: &OutputEntry<'_>) {
     name_and_url(out, line);
 }
 
+/// Writes the marks of the provider, and for admins all attributes that only players use. A tag of the lineup replaces one.
+fn marks(out: &mut String, line: &OutputEntry<'_>) {
+    let is_tag = |name: &str| line.tags.is_some_and(|it| it.entries.contains_key(name));
+    let mut write = |name: &str, value: &str| {
+        if !is_tag(name) {
+            attribute(out, name, value);
+        }
+    };
+    if let Some(ChannelMarks { is_radio, language, country }) = line.marks {
+        if *is_radio {
+            write("radio", "true");
+        }
+        language.iter().for_each(|it| write("tvg-language", it));
+        country.iter().for_each(|it| write("tvg-country", it));
+    }
+    if let Some(OutputHints::Direct { details: Some(details), .. }) = line.hints {
+        details.channel_id.iter().for_each(|it| write("channel-id", it));
+        details.attributes.iter().for_each(|it| write(&it.name, &it.value));
+    }
+}
+
 fn name_and_url(out: &mut String, line: &OutputEntry<'_>) {
     out.push(',');
     display_name(out, line.name);
     out.push('\n');
     for (name, value) in line.tags.into_iter().flat_map(|it| &it.properties) {
-        out.push_str("#KODIPROP:");
-        text(out, name, false);
-        out.push('=');
-        text(out, value, false);
-        out.push('\n');
+        option(out, "#KODIPROP:", name, value);
+    }
+    if let Some(hints) = line.hints {
+        hint_lines(out, hints);
     }
     text(out, line.url, false);
+    let mut separator = '|';
+    for it in line.hints.into_iter().flat_map(|it| it.options(OptionForm::Pipe)) {
+        let value = utf8_percent_encode(&it.value, NON_ALPHANUMERIC);
+        write!(out, "{separator}{}={value}", it.name).expect("writing to a String cannot fail");
+        separator = '&';
+    }
+    out.push('\n');
+}
+
+/// Writes headers as VLC reads them, the others as a JSON object, and the options of players.
+fn hint_lines(out: &mut String, hints: OutputHints<'_>) {
+    const VLC: &str = "#EXTVLCOPT:";
+    let headers = hints.headers();
+    headers.user_agent.iter().for_each(|it| option(out, VLC, "http-user-agent", it));
+    headers.referrer.iter().for_each(|it| option(out, VLC, "http-referrer", it));
+    headers.extra.iter().filter(|it| is_origin(it)).for_each(|it| option(out, VLC, "http-origin", &it.1));
+    let others: Map<String, Value> =
+        hints.other_headers().map(|it| (it.0.clone(), it.1.clone().into())).collect();
+    if !others.is_empty() {
+        out.push_str("#EXTHTTP:");
+        text(out, &Value::Object(others).to_string(), false);
+        out.push('\n');
+    }
+    hints.options(OptionForm::Vlc).for_each(|it| option(out, VLC, &it.name, &it.value));
+    hints.options(OptionForm::Kodi).for_each(|it| option(out, "#KODIPROP:", &it.name, &it.value));
+}
+
+fn option(out: &mut String, directive: &str, name: &str, value: &str) {
+    out.push_str(directive);
+    text(out, name, false);
+    out.push('=');
+    text(out, value, false);
     out.push('\n');
 }
 
@@ -126,7 +225,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::playlist::m3u::{self, PlaylistItem, PlaylistLimits};
+    use crate::playlist::delta::stream_properties;
+    use crate::playlist::m3u::{self, PlaylistEntry, PlaylistItem, PlaylistLimits};
 
     #[test]
     fn a_playlist_is_written_as_players_expect_it() {
@@ -144,7 +244,7 @@ mod tests {
                 station: "20453",
                 group: "All",
                 catchup: Some(OutputCatchup { source: "http://h/1?utc={utc}", days: 3 }),
-                tags: None,
+                ..OutputEntry::default()
             },
         );
         write_entry(
@@ -203,6 +303,96 @@ mod tests {
              #KODIPROP:mimetype=video/mp2t\n\
              http://h/1\n"
         );
+    }
+
+    /// Reads an entry with headers and options in every form, and writes it with these hints.
+    fn written_again(is_direct: bool) -> (PlaylistEntry, String) {
+        let list = "#KODIPROP:inputstream.adaptive.manifest_type=mpd\n\
+            #KODIPROP:inputstream.adaptive.license_key=00:11\n\
+            #EXTINF:-1 parent-code=\"1234\" group-logo=\"http://l/\" channel-id=\"gs-1\",One\n\
+            #EXTVLCOPT:http-user-agent=Box/1.0\n\
+            #EXTVLCOPT:network-caching=1000\n\
+            #EXTHTTP:{\"Cookie\":\"hunter2\",\"X-Own\":\"hunter3\"}\n\
+            http://h/1|Referer=http%3A%2F%2Fr%2F&Origin=http://o&drmLicense=22%3A33&seekable=0\n";
+        let (items, _) = m3u::parse(list.as_bytes(), PlaylistLimits::default());
+        let Some(PlaylistItem::Entry(entry)) = items.into_iter().next() else { panic!("no entry") };
+        let properties = stream_properties(entry.clone());
+        let (headers, details) = (&properties.headers, properties.details.as_deref());
+        let hints = match is_direct {
+            true => OutputHints::Direct { headers, details },
+            false => OutputHints::Redirected { headers, details },
+        };
+        let mut out = String::new();
+        let line =
+            OutputEntry { name: "One", url: "http://h/1", hints: Some(hints), ..OutputEntry::default() };
+        write_entry(&mut out, &line);
+        (entry, out)
+    }
+
+    #[test]
+    fn admins_get_everything_that_a_player_needs_at_the_provider() {
+        let (entry, out) = written_again(true);
+        assert_eq!(
+            out,
+            "#EXTINF:-1 tvg-id=\"\" tvg-name=\"One\" tvg-logo=\"\" group-title=\"\" channel-id=\"gs-1\" \
+             parent-code=\"1234\" group-logo=\"http://l/\",One\n\
+             #EXTVLCOPT:http-user-agent=Box/1.0\n\
+             #EXTVLCOPT:http-referrer=http://r/\n\
+             #EXTVLCOPT:http-origin=http://o\n\
+             #EXTHTTP:{\"Cookie\":\"hunter2\",\"X-Own\":\"hunter3\"}\n\
+             #EXTVLCOPT:network-caching=1000\n\
+             #KODIPROP:inputstream.adaptive.manifest_type=mpd\n\
+             #KODIPROP:inputstream.adaptive.license_key=00:11\n\
+             http://h/1|drmLicense=22%3A33&seekable=0\n"
+        );
+        // Another gateway reads the same.
+        let (items, _) = m3u::parse(out.as_bytes(), PlaylistLimits::default());
+        let Some(PlaylistItem::Entry(again)) = items.into_iter().next() else { panic!("no entry") };
+        let sorted = |it: &PlaylistEntry| {
+            let mut extra = it.headers.extra.clone();
+            extra.sort();
+            let mut options = it.options.iter().map(|it| format!("{it:?}{}", it.value)).collect::<Vec<_>>();
+            options.sort();
+            (it.headers.user_agent.clone(), it.headers.referrer.clone(), extra, options)
+        };
+        assert_eq!(sorted(&again), sorted(&entry));
+    }
+
+    #[test]
+    fn viewers_who_are_redirected_get_no_cookie_no_key_and_no_header_of_the_provider() {
+        let (_, out) = written_again(false);
+        assert_eq!(
+            out,
+            "#EXTINF:-1 tvg-id=\"\" tvg-name=\"One\" tvg-logo=\"\" group-title=\"\",One\n\
+             #EXTVLCOPT:http-user-agent=Box/1.0\n\
+             #EXTVLCOPT:http-referrer=http://r/\n\
+             #EXTVLCOPT:http-origin=http://o\n\
+             #KODIPROP:inputstream.adaptive.manifest_type=mpd\n\
+             http://h/1\n"
+        );
+    }
+
+    #[test]
+    fn marks_of_the_provider_are_written_unless_a_tag_replaces_them() {
+        let marks = ChannelMarks {
+            is_radio: true,
+            language: Some("English".to_owned()),
+            country: Some("UK".to_owned()),
+        };
+        let tags = PlaylistTags {
+            entries: [("tvg-country".to_owned(), "DE".to_owned())].into(),
+            ..Default::default()
+        };
+        let mut out = String::new();
+        let line = OutputEntry {
+            name: "One",
+            url: "http://h/1",
+            marks: Some(&marks),
+            tags: Some(&tags),
+            ..OutputEntry::default()
+        };
+        write_entry(&mut out, &line);
+        assert!(out.contains(" radio=\"true\" tvg-language=\"English\" tvg-country=\"DE\",One\n"), "{out}");
     }
 
     proptest! {

@@ -13,7 +13,8 @@ mod shard;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use crate::ids::{AccountId, StreamId};
+use crate::entry_details::ChannelMarks;
+use crate::ids::{AccountId, StreamId, StreamProfileId};
 use crate::playlist::content::StreamContent;
 use crate::stream::Stream;
 
@@ -49,6 +50,10 @@ struct Row {
     archive_days: u16,
     /// As [`Stream::guide_offset`].
     guide_offset: i16,
+    marks: Option<Arc<ChannelMarks>>,
+    stream_profile: Option<StreamProfileId>,
+    /// A page of a video site.
+    is_page: bool,
 }
 
 impl Row {
@@ -62,6 +67,9 @@ impl Row {
             is_stale: stream.is_stale(),
             archive_days: u16::try_from(stream.archive_days()).unwrap_or(u16::MAX),
             guide_offset: stream.guide_offset(),
+            marks: stream.marks().map(|it| Arc::new(it.clone())),
+            stream_profile: stream.stream_profile,
+            is_page: stream.profile_of_page().is_some(),
         }
     }
 }
@@ -183,6 +191,36 @@ impl StreamSnapshot {
         });
         let edited = self.edited.iter().map(|(id, row)| (*id, row.guide_offset));
         of_shards.chain(edited.filter(|it| it.1 != 0))
+    }
+
+    /// Returns the streams with marks of their provider. In no order.
+    pub fn marks(&self) -> impl Iterator<Item = (StreamId, &Arc<ChannelMarks>)> {
+        let of_shards = self.shards.iter().flat_map(|shard| {
+            shard.marks().map(|(row, marks)| (shard.id(row), marks)).filter(|it| !self.is_hidden(it.0, shard))
+        });
+        of_shards.chain(self.edited.iter().filter_map(|(id, row)| Some((*id, row.marks.as_ref()?))))
+    }
+
+    /// Returns the streams with a stream profile of their own. In no order.
+    pub fn stream_profiles(&self) -> impl Iterator<Item = (StreamId, StreamProfileId)> {
+        let of_shards = self.shards.iter().flat_map(|shard| {
+            let profiles = shard.stream_profiles().map(|(row, profile)| (shard.id(row), profile));
+            profiles.filter(|it| !self.is_hidden(it.0, shard))
+        });
+        of_shards.chain(self.edited.iter().filter_map(|(id, row)| Some((*id, row.stream_profile?))))
+    }
+
+    /// Returns the number of streams whose addresses are pages of video sites.
+    pub fn n_pages(&self) -> usize {
+        let is_shown = |id: StreamId, shard: &Shard| !self.is_hidden(id, shard);
+        let of_shard = |it: &Arc<Shard>| it.pages().filter(|row| is_shown(it.id(*row), it)).count();
+        let of_shards: usize = self.shards.iter().map(of_shard).sum();
+        of_shards + self.edited.values().filter(|it| it.is_page).count()
+    }
+
+    /// Returns whether the row of a shard is outdated.
+    fn is_hidden(&self, id: StreamId, shard: &Shard) -> bool {
+        !self.hidden.is_empty() && self.hidden.contains(&(id, shard.account()))
     }
 
     /// Returns the number of streams of an account, and of the stale ones among them.

@@ -1,12 +1,13 @@
 //! The streams of one account, in columns.
 
-use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, OnceLock};
 
 use memchr::memmem::Finder;
 
 use super::{Row, StreamCounts, StreamOrder};
-use crate::ids::{AccountId, StreamId};
+use crate::entry_details::ChannelMarks;
+use crate::ids::{AccountId, StreamId, StreamProfileId};
 use crate::playlist::content::StreamContent;
 use crate::stream::Stream;
 
@@ -28,6 +29,12 @@ pub struct Shard {
     archives: Vec<(u32, u16)>,
     /// The rows whose guide has an offset, in order, each with its minutes.
     guide_offsets: Vec<(u32, i16)>,
+    /// The rows with marks of their provider. Equal marks are shared.
+    marks: Vec<(u32, Arc<ChannelMarks>)>,
+    /// The rows with a stream profile of their own.
+    stream_profiles: Vec<(u32, StreamProfileId)>,
+    /// The rows that are pages of video sites.
+    pages: Vec<u32>,
     by_name: OnceLock<Vec<u32>>,
     by_tvg_id: OnceLock<Vec<u32>>,
     by_group: OnceLock<Vec<u32>>,
@@ -44,6 +51,8 @@ struct GroupName {
 pub struct ShardBuilder {
     shard: Shard,
     numbers: HashMap<String, u32>,
+    /// The marks so far.
+    marks: HashSet<Arc<ChannelMarks>>,
 }
 
 impl ShardBuilder {
@@ -61,27 +70,30 @@ impl ShardBuilder {
             n_stale: 0,
             archives: Vec::new(),
             guide_offsets: Vec::new(),
+            marks: Vec::new(),
+            stream_profiles: Vec::new(),
+            pages: Vec::new(),
             by_name: OnceLock::new(),
             by_tvg_id: OnceLock::new(),
             by_group: OnceLock::new(),
         };
-        Self { shard, numbers: HashMap::new() }
+        Self { shard, numbers: HashMap::new(), marks: HashSet::new() }
     }
 
     /// Adds a stream of this account. Each may be added once.
     pub fn add(&mut self, stream: &Stream) {
         let row = Row::from_stream(stream);
         let shard = &mut self.shard;
-        let number = *self.numbers.entry(row.group).or_insert_with_key(|name| {
+        let group = *self.numbers.entry(row.group).or_insert_with_key(|name| {
             let (name, lower) = (name.clone(), name.to_lowercase());
             shard.group_names.push(GroupName { name, lower, n_rows: 0 });
             number(shard.group_names.len() - 1)
         });
-        shard.group_names[number as usize].n_rows += 1;
+        shard.group_names[group as usize].n_rows += 1;
         shard.ids.push(stream.id);
         shard.names.push(&row.name);
         shard.tvg_ids.push(&row.tvg_id);
-        shard.groups.push(number);
+        shard.groups.push(group);
         shard.contents.push(row.content);
         shard.stale.push(row.is_stale);
         shard.n_stale += usize::from(row.is_stale);
@@ -89,9 +101,14 @@ impl ShardBuilder {
             let at = u32::try_from(shard.ids.len() - 1);
             shard.archives.extend(at.ok().map(|it| (it, row.archive_days)));
         }
-        if row.guide_offset != 0 {
-            let at = u32::try_from(shard.ids.len() - 1);
-            shard.guide_offsets.extend(at.ok().map(|it| (it, row.guide_offset)));
+        let at = number(shard.ids.len() - 1);
+        shard.stream_profiles.extend(row.stream_profile.map(|it| (at, it)));
+        shard.pages.extend(row.is_page.then_some(at));
+        shard.guide_offsets.extend((row.guide_offset != 0).then_some((at, row.guide_offset)));
+        if let Some(marks) = row.marks {
+            let shared = self.marks.get(&marks).map(Arc::clone);
+            shard.marks.push((at, Arc::clone(shared.as_ref().unwrap_or(&marks))));
+            self.marks.insert(marks);
         }
     }
 
@@ -110,6 +127,8 @@ impl ShardBuilder {
         shard.stale.shrink_to_fit();
         shard.archives.shrink_to_fit();
         shard.guide_offsets.shrink_to_fit();
+        shard.marks.shrink_to_fit();
+        shard.stream_profiles.shrink_to_fit();
         self.shard
     }
 }
@@ -215,6 +234,21 @@ impl Shard {
         self.guide_offsets.get(at).map(|it| it.1)
     }
 
+    /// Returns the rows with marks of their provider.
+    pub(super) fn marks(&self) -> impl Iterator<Item = (usize, &Arc<ChannelMarks>)> {
+        self.marks.iter().map(|it| (it.0 as usize, &it.1))
+    }
+
+    /// Returns the rows with a stream profile of their own.
+    pub(super) fn stream_profiles(&self) -> impl Iterator<Item = (usize, StreamProfileId)> {
+        self.stream_profiles.iter().map(|it| (it.0 as usize, it.1))
+    }
+
+    /// Returns the rows that are pages of video sites.
+    pub(super) fn pages(&self) -> impl Iterator<Item = usize> {
+        self.pages.iter().map(|it| *it as usize)
+    }
+
     pub(super) fn counts(&self) -> StreamCounts {
         StreamCounts { n: self.len(), n_stale: self.n_stale }
     }
@@ -267,6 +301,7 @@ impl Shard {
         let groups: usize = self.group_names.iter().map(|it| size_of_val(it) + it.name.len() * 2).sum();
         let rows = self.len() * (size_of::<StreamId>() + 4 + 1 + 1) + self.by_id.len() * 4;
         let rows = rows + size_of_val(&*self.archives) + size_of_val(&*self.guide_offsets);
+        let rows = rows + size_of_val(&*self.marks) + size_of_val(&*self.stream_profiles);
         rows + self.names.bytes() + self.tvg_ids.bytes() + groups + kept
     }
 }

@@ -1,6 +1,7 @@
 //! Season and episode in the name of an episode.
 //!
-//! Providers write `Name S01E02 Title`, `Name 1x02` or `Name Season 1 Episode 2`. The rest of a name is read by
+//! Providers write `Name S01E02 Title`, `Name 1x02` or `Name Season 1 Episode 2`, and for shows of every day
+//! `Name 2024-05-01`: its season is the year, and its number has month and day. The rest of a name is read by
 //! [`TitleName`](super::TitleName).
 
 /// Longer names are not searched, in bytes.
@@ -26,11 +27,26 @@ pub struct EpisodeName<'a> {
 
 /// Reads the name of an episode. `None` if it contains no season and number.
 pub fn episode_name(text: &str) -> Option<EpisodeName<'_>> {
-    let text = text.trim();
-    let Marker { start, end, season, episode } = marker(text).filter(|_| text.len() <= NAME_BYTES_MAX)?;
+    let text = Some(text.trim()).filter(|it| it.len() <= NAME_BYTES_MAX)?;
+    let Marker { start, end, season, episode } = marker(text).or_else(|| date(text))?;
     let title = text[end..].trim_start_matches([')', ']']).trim_matches(is_separator);
-    let series = text[..start].trim_end_matches(is_separator).trim_end_matches(['(', '[']);
-    Some(EpisodeName { series: series.trim_end_matches(is_separator), season, number: episode, title })
+    let mut series = before(text, start);
+    if let Some(date) = date(series).filter(|it| it.end == series.len()) {
+        series = before(series, date.start);
+    }
+    Some(EpisodeName { series, season, number: episode, title })
+}
+
+/// Returns the text before a mark, without separators and the bracket of the mark.
+fn before(text: &str, start: usize) -> &str {
+    let text = text[..start].trim_end_matches(is_separator).trim_end_matches(['(', '[']);
+    text.trim_end_matches(is_separator)
+}
+
+/// Returns whether a name ends with a date, as those of shows of every day do.
+pub(crate) fn ends_with_date(name: &str) -> bool {
+    let name = name.trim().trim_end_matches([')', ']']);
+    name.len() <= NAME_BYTES_MAX && date(name).is_some_and(|it| it.start > 0 && it.end == name.len())
 }
 
 fn is_separator(it: char) -> bool {
@@ -51,6 +67,30 @@ fn marker(text: &str) -> Option<Marker> {
     let is_start = |at: usize| at == 0 || !text[..at].chars().next_back().is_some_and(char::is_alphanumeric);
     let starts = (0..bytes.len()).rev().filter(|at| text.is_char_boundary(*at) && is_start(*at));
     starts.into_iter().find_map(|at| short_marker(bytes, at).or_else(|| long_marker(text, at)))
+}
+
+/// Finds the last date of a name, which is not at its beginning: `2024-05-01`, `2024.05.01`, `01.05.2024`, `05/31/2024`.
+fn date(text: &str) -> Option<Marker> {
+    let bytes = text.as_bytes();
+    let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    let starts = (1..bytes.len()).rev().filter(|at| is_digit(*at) && !is_digit(*at - 1));
+    starts.into_iter().find_map(|start| {
+        let (first, at) = number(bytes, start)?;
+        let separator = *bytes.get(at).filter(|it| b"-./ _".contains(it))?;
+        let (second, after) = number(bytes, at + 1)?;
+        let (third, end) = number(bytes, after + 1).filter(|_| bytes.get(after) == Some(&separator))?;
+        let lengths = (at - start, after - at - 1, end - after - 1);
+        let (year, month, day) = match lengths {
+            (4, 1..=2, 1..=2) => (first, second, third),
+            // The day comes first, unless it can only be a month.
+            (1..=2, 1..=2, 4) if second > 12 => (third, first, second),
+            (1..=2, 1..=2, 4) => (third, second, first),
+            _ => return None,
+        };
+        let is_date = (1900..=2100).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+        let is_apart = !is_digit(end) && !bytes[start - 1].is_ascii_alphanumeric();
+        (is_date && is_apart).then_some(Marker { start, end, season: year, episode: month * 100 + day })
+    })
 }
 
 /// Reads up to four digits.
@@ -136,6 +176,15 @@ mod tests {
             ("EN - Name (2019) S01E02", "EN - Name (2019)", 1, 2, ""),
             ("24 S01E02", "24", 1, 2, ""),
             ("Amélie S01E02 Café", "Amélie", 1, 2, "Café"),
+            ("Harbour Talk 2024-05-01", "Harbour Talk", 2024, 501, ""),
+            ("Harbour Talk 2024.05.01", "Harbour Talk", 2024, 501, ""),
+            ("Harbour Talk 2024 05 01 1080p", "Harbour Talk", 2024, 501, "1080p"),
+            ("Harbour Talk - (2024-12-31) - Guests", "Harbour Talk", 2024, 1231, "Guests"),
+            ("Harbour Talk 01.05.2024", "Harbour Talk", 2024, 501, ""),
+            ("Harbour Talk 05/31/2024", "Harbour Talk", 2024, 531, ""),
+            ("EN - Harbour Talk 1/5/2024", "EN - Harbour Talk", 2024, 501, ""),
+            ("Harbour Talk 2024-05-01 S02E03", "Harbour Talk", 2, 3, ""),
+            ("Amélie 2024-05-01 Café", "Amélie", 2024, 501, "Café"),
         ] {
             assert_eq!(episode_name(text), Some(EpisodeName { series, season, number, title }), "{text}");
         }
@@ -155,6 +204,13 @@ mod tests {
             "E02",
             "Season 1",
             "ß",
+            "2024-05-01",
+            "Name 2024-13-01",
+            "Name 2024-05",
+            "Name 2024-05-012",
+            "Name 24-05-01",
+            "Name 1.2.3",
+            "Name12024-05-01",
         ] {
             assert_eq!(episode_name(text), None, "{text}");
         }

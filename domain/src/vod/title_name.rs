@@ -7,6 +7,20 @@ use crate::guide::words::WordSplitter;
 
 /// Years that a name can state.
 const YEARS: std::ops::RangeInclusive<u16> = 1900..=2100;
+/// Years that count without brackets.
+const BARE_YEARS: std::ops::RangeInclusive<u16> = 1900..=2035;
+/// Titles that end with a number of [`BARE_YEARS`], in lower case.
+const TITLES_WITH_YEARS: [&str; 9] = [
+    "airport 1975",
+    "class of 1984",
+    "class of 1999",
+    "death race 2000",
+    "dracula 2000",
+    "frankenstein 1970",
+    "heavy metal 2000",
+    "space 1999",
+    "wonder woman 1984",
+];
 /// Marks at the beginning of a name that are read at most.
 const PREFIXES_MAX: usize = 3;
 /// Maximum length of a label, in characters.
@@ -37,7 +51,10 @@ impl TitleName {
         let mut kept = rest.trim_end();
         while let Some((before, mark)) = trailing_mark(kept) {
             match mark {
-                Mark::Year(found) => year = year.or(Some(found)),
+                // A second year is a part of the title, as in `Blade Runner 2049 (2017)`.
+                Mark::BareYear(_) if year.is_some() => break,
+                Mark::BareYear(_) if is_title_with_year(kept) => break,
+                Mark::Year(found) | Mark::BareYear(found) => year = year.or(Some(found)),
                 Mark::Version(text) => label.push(text),
             }
             kept =
@@ -76,6 +93,8 @@ fn words_of(text: &str) -> String {
 /// A mark at the end of a name.
 enum Mark<'a> {
     Year(u16),
+    /// Without brackets and separator.
+    BareYear(u16),
     Version(&'a str),
 }
 
@@ -161,11 +180,18 @@ fn trailing_mark(text: &str) -> Option<(&str, Mark<'_>)> {
         return None;
     }
     if let Some(year) = year(word) {
-        // A bare number may be part of the title, as in `Blade Runner 2049`.
-        let before = trimmed.strip_suffix(['-', '–', '|'])?;
-        return has_word(before).then_some((before, Mark::Year(year)));
+        return match trimmed.strip_suffix(['-', '–', '|']) {
+            Some(before) => has_word(before).then_some((before, Mark::Year(year))),
+            // Films of the future are named after their year.
+            None => BARE_YEARS.contains(&year).then_some((trimmed, Mark::BareYear(year))),
+        };
     }
     is_version(word).then_some((trimmed, Mark::Version(word)))
+}
+
+fn is_title_with_year(name: &str) -> bool {
+    let name = name.to_lowercase();
+    TITLES_WITH_YEARS.iter().any(|it| name.ends_with(it))
 }
 
 fn year(text: &str) -> Option<u16> {
@@ -257,7 +283,14 @@ mod tests {
             ("X-Men", "x men", None, ""),
             ("Blade Runner 2049", "blade runner 2049", None, ""),
             ("Blade Runner 2049 (2017)", "blade runner 2049", Some(2017), ""),
+            ("Night Ferry 1998", "night ferry", Some(1998), ""),
+            ("Night Ferry 1998 4K", "night ferry", Some(1998), "4K"),
+            ("EN - Night Ferry 1998 HEVC MULTI", "night ferry", Some(1998), "EN MULTI HEVC"),
+            ("Wonder Woman 1984", "wonder woman 1984", None, ""),
+            ("Wonder Woman 1984 (2020)", "wonder woman 1984", Some(2020), ""),
+            ("Night Ferry 1997 1998", "night ferry 1997", Some(1998), ""),
             ("1917", "1917", None, ""),
+            ("1917 2019", "1917", Some(2019), ""),
             ("2012 (2009)", "2012", Some(2009), ""),
             ("Schindler's List", "schindlers list", None, ""),
             ("Fast & Furious", "fast and furious", None, ""),

@@ -1,6 +1,7 @@
 //! Opens sources: connects with redirects, joins groups, starts programs, and waits for the first payload packet.
 
 use std::collections::VecDeque;
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -21,7 +22,9 @@ use super::probe::{BodyPart, InnerHead, Probe, Probed};
 use super::process::ProcessSource;
 use super::radio::{ConvertedSource, RadioSource};
 use super::refusal::refusal_cause;
-use super::request::{self, AudioContainer, OpenRequest, PlaylistAddress, PlaylistFormat};
+use super::request::{
+    self, AudioContainer, OpenRequest, PROGRAM_INPUT_MAX, PlaylistAddress, PlaylistFormat, ProgramInput,
+};
 use super::settings::SourceSettings;
 use super::target::{HttpTarget, location, program_address};
 use super::udp::{self, UdpSource, UdpTarget};
@@ -147,7 +150,8 @@ async fn open_address(
     let started = Instant::now();
     if let Some(command) = &request.command {
         check_for_program(request, &upstream).await?;
-        let program = ProgramCommand { command, url: &request.url, input: None };
+        let input = request.command_input.as_ref().map(written_input).transpose()?;
+        let program = ProgramCommand { command, url: &request.url, input };
         return open_program(program, permit, upstream, output, started).await;
     }
     if let Some(path) = file_path(&request.url) {
@@ -344,6 +348,18 @@ struct ProgramCommand<'a> {
     /// An address that the arguments contain, or nothing.
     url: &'a str,
     input: Option<OwnedFd>,
+}
+
+/// Returns a pipe that contains this input and then ends.
+fn written_input(input: &ProgramInput) -> Result<OwnedFd, UpstreamError> {
+    let failed = |error: io::Error| Cause::Program(format!("its input: {}", error.kind()));
+    if input.0.len() > PROGRAM_INPUT_MAX {
+        return Err(Cause::Program("its input is too long".to_owned()).into());
+    }
+    let (reader, mut writer) = io::pipe().map_err(failed)?;
+    // An empty pipe takes it at once.
+    writer.write_all(input.0.as_bytes()).map_err(failed)?;
+    Ok(reader.into())
 }
 
 /// Runs a program and waits for its first payload packet, for at most the start time of programs since `started`.

@@ -37,6 +37,8 @@ pub struct OpenRequest {
     /// A program that is run instead of opening the address: its name or absolute path, then its arguments. The
     /// arguments contain the address already. Headers and User-Agent are not passed to it.
     pub command: Option<Vec<String>>,
+    /// What that program reads from its standard input, at most 32 KiB. May be a secret, so it is never printed.
+    pub command_input: Option<ProgramInput>,
     /// The proxy to connect through. A program has to be told by its command.
     pub proxy: Option<Arc<Proxy>>,
     /// The certificates of servers that are accepted; `None` accepts those of the machine's authorities. Not passed to a
@@ -58,6 +60,19 @@ pub struct OpenRequest {
     pub program: Option<u16>,
     /// The findings of earlier openings of the address.
     pub known: KnownSource,
+}
+
+/// Maximum length of the input of a program: what a pipe takes without a reader.
+pub(super) const PROGRAM_INPUT_MAX: usize = 32 << 10;
+
+/// The standard input of a program.
+#[derive(Clone)]
+pub struct ProgramInput(pub Arc<str>);
+
+impl fmt::Debug for ProgramInput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ProgramInput({} bytes)", self.0.len())
+    }
 }
 
 impl OpenRequest {

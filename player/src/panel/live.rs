@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use domain::channel::Channel;
 use domain::ids::{ChannelId, PersonalPlaylistId};
-use domain::lineup::{ViewLimits, guide_channel_id, visible_in_order, whole_number};
+use domain::lineup::{ViewLimits, guide_channel_id, visible_by_groups, whole_number};
 use domain::personal_playlist::PersonalPlaylist;
 use route_frame::call::Call;
 use route_frame::route::Document;
@@ -19,8 +19,9 @@ use storage::Table;
 
 use super::PanelAnswer;
 use crate::context::PlayerCall;
+use crate::marks::MarkCache;
 use crate::prepared::{AnswerKey, PreparedAnswer, PreparedAnswers, Tables};
-use crate::selection::visible_of;
+use crate::selection::{place_of, visible_of};
 
 /// Id of the category of channels without a group: the largest number of 32 bits with a sign, which no group reaches. The
 /// ids of the other categories are those of groups, or belong to personal playlists.
@@ -106,7 +107,8 @@ async fn prepared(
     build: impl FnOnce(&AnswerKey, &Tables, &mut dyn Write) -> io::Result<()> + Send + 'static,
 ) -> Result<PreparedAnswer, Refusal> {
     let limits: ViewLimits = call.view_limits();
-    let tables = Tables::load(&call.player().models, &call.player().archives);
+    let tables =
+        Tables::load(&call.player().models, &call.player().archives, call.player().states.get::<MarkCache>());
     let playlists = playlists_of(call, &tables.playlists)?;
     let (origin, may_catch_up) = (call.player_origin(), call.may_catch_up());
     let key = AnswerKey { list, part, origin, limits, playlists, may_catch_up, is_gzip };
@@ -143,11 +145,11 @@ fn personal<'a>(
     })
 }
 
-/// Writes the categories that contain a channel: those of personal playlists, then the others in the order of their first
-/// channels.
+/// Writes the categories that contain a channel: those of personal playlists, then the others in the order that an admin
+/// gave their groups, and then of their first channels.
 fn write_categories(out: &mut dyn Write, key: &AnswerKey, tables: &Tables) -> io::Result<()> {
     let mut seen = HashSet::new();
-    let channels = visible_in_order(&key.limits, tables.channels.iter());
+    let channels = visible_by_groups(&key.limits, tables.channels.iter(), place_of(&tables.groups));
     let categories = channels.into_iter().filter_map(|channel| {
         let (id, name) = category_of(tables, channel);
         let category = || Category { category_id: id.to_string(), category_name: name, parent_id: 0 };
@@ -176,8 +178,10 @@ fn streams_of<'a>(key: &'a AnswerKey, tables: &'a Tables) -> impl Iterator<Item 
         }
     }
     let is_wanted = |channel: &Channel| key.part.is_none_or(|part| part == category_of(tables, channel).0);
-    let channels: Vec<_> = of_playlist
-        .unwrap_or_else(|| visible_in_order(&key.limits, tables.channels.iter().filter(|it| is_wanted(it))));
+    let channels: Vec<_> = of_playlist.unwrap_or_else(|| {
+        let wanted = tables.channels.iter().filter(|it| is_wanted(it));
+        visible_by_groups(&key.limits, wanted, place_of(&tables.groups))
+    });
     channels.into_iter().map(move |channel| {
         let personal = personal_categories.remove(&channel.id).unwrap_or_default();
         stream(key, tables, channel, personal)
@@ -191,7 +195,7 @@ fn stream<'a>(key: &AnswerKey, tables: &Tables, channel: &'a Channel, personal: 
     LiveStream {
         num: whole_number(channel),
         name: &channel.name,
-        stream_type: "live",
+        stream_type: if tables.marked.is_radio(channel.id) { "radio_streams" } else { "live" },
         stream_id: channel.id.0,
         stream_icon: logo_address(&key.origin, &tables.logos, channel),
         epg_channel_id: guide_channel_id(channel),

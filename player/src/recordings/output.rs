@@ -84,11 +84,8 @@ async fn playlist(call: Call) -> Result<LongText<M3u>, Refusal> {
             url: &addresses.addresses.recording(recording.id, extension_of(recording)),
             tvg_id: &guide_id(recording),
             tvg_logo: logo.as_deref().unwrap_or_default(),
-            tvg_chno: None,
-            station: "",
             group: CATEGORY,
-            tags: None,
-            catchup: None,
+            ..OutputEntry::default()
         };
         write_entry(out, &entry);
         next = Some(n + 1);

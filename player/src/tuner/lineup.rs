@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use domain::channel::{Channel, ChannelNumber};
 use domain::health::StreamHealth;
-use domain::lineup::{guide_channel_id, visible_in_order, whole_number};
+use domain::lineup::{guide_channel_id, visible_by_groups, whole_number};
 use domain::playlist::write::{OutputCatchup, OutputEntry, write_entry, write_header};
 use http::header::CACHE_CONTROL;
 use resource_derive::View;
@@ -19,7 +19,9 @@ use url::form_urlencoded::Serializer;
 use super::device::{Device, DevicePath};
 use super::{TunerSeats, Xml, document, push_element};
 use crate::context::PlayerCall;
+use crate::marks::MarkCache;
 use crate::playlist::M3u;
+use crate::selection::place_of;
 
 /// A channel of a tuner. Names as HDHomeRun devices use them. A field that is not known is left out, because clients
 /// take `null` for an error.
@@ -81,6 +83,7 @@ pub(super) async fn m3u(call: Call, at: DevicePath) -> Result<Content<M3u>, Refu
     let mut text = String::new();
     write_header(&mut text, Some(&guide_url(&call, &at.device(&call)?)), None);
     let (archives, addresses) = (call.archives(), StreamAddresses::open(call.origin()));
+    let marked = call.player().states.get::<MarkCache>().load(&call.player().models);
     for ListedChannel { channel, view } in channels(&call, at)? {
         let days = archives.days(channel.id);
         let past = (days > 0).then(|| addresses.past(&channel));
@@ -90,6 +93,7 @@ pub(super) async fn m3u(call: Call, at: DevicePath) -> Result<Content<M3u>, Refu
             tvg_id: &guide_channel_id(&channel),
             tvg_chno: view.GuideNumber.parse().ok(),
             catchup: past.as_deref().map(|source| OutputCatchup { source, days }),
+            marks: marked.get(channel.id),
             ..OutputEntry::default()
         };
         write_entry(&mut text, &entry);
@@ -111,14 +115,15 @@ struct ListedChannel {
     view: TunerChannelView,
 }
 
-/// Returns the channels of the device that the caller may see, by their numbers.
+/// Returns the channels of the device that the caller may see, in the order of playlists.
 fn channels(call: &Call, at: DevicePath) -> Result<Vec<ListedChannel>, Refusal> {
     let device = at.device(call)?;
     call.player().states.get::<TunerSeats>().note_client(call, device.key);
     let (channels, limits, origin) =
         (call.player().models.channels.load(), call.view_limits(), call.origin());
     let of_device = channels.iter().filter(|it| is_of(&device, it));
-    let listed = visible_in_order(&limits, of_device);
+    let groups = call.player().models.groups.load();
+    let listed = visible_by_groups(&limits, of_device, place_of(&groups));
     let health = call.player().plans.health();
     let health = health.get_all(listed.iter().filter_map(|it| it.streams.first().copied()));
     let health_of = |it: &Channel| it.streams.first().and_then(|it| health.get(it));

@@ -2,10 +2,16 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use domain::account::CUSTOM_ACCOUNT;
 use domain::channel::Channel;
-use domain::ids::{ChannelId, LineupId, LogoId};
+use domain::entry_details::{EntryDetails, OptionForm, PlayerOption};
+use domain::group::Group;
+use domain::ids::{ChannelId, GroupId, LineupId, LogoId, StreamId, StreamProfileId};
 use domain::lineup::Lineup;
 use domain::logo::Logo;
+use domain::source_url::SourceUrl;
+use domain::stream::{Stream, StreamProperties};
+use domain::stream_profile::{Delivery, StreamProfile};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -136,6 +142,72 @@ async fn the_station_of_a_channel_is_in_its_entry_and_can_be_its_id() {
     assert_eq!(ids, [true, true], "{by_station}");
     let guide = get("/output/epg?tvg_id_source=gracenote").await;
     assert!(guide.contains("<channel id=\"20453\">") && guide.contains("<channel id=\"5\">"), "{guide}");
+}
+
+/// Stores a radio station with headers and keys in a group that comes first.
+async fn with_station(rest: &Rest, profile: Option<StreamProfileId>) {
+    let mut properties = StreamProperties::new("Jazz", SourceUrl::new("http://radio.example/secret/jazz"));
+    for (name, value) in [("User-Agent", "Box/1.0"), ("Origin", "http://o"), ("Cookie", "hunter2")] {
+        assert!(properties.headers.set(name, value));
+    }
+    let option = |name: &str, value: &str| PlayerOption {
+        form: OptionForm::Kodi,
+        name: name.to_owned(),
+        value: value.to_owned(),
+    };
+    let options = vec![option("mimetype", "audio/mpeg"), option("license_key", "hunter3")];
+    properties.details = Some(Box::new(EntryDetails { options, ..EntryDetails::of_radio() }));
+    let stream =
+        Stream { stream_profile: profile, ..Stream::new(StreamId(1), CUSTOM_ACCOUNT, properties, 0) };
+    rest.put([stream]).await;
+    rest.put([Group { position: Some(1), ..Group::new(GroupId(7), "Radio") }]).await;
+    let channel = Channel::new(ChannelId(3), Uuid::from_u128(3), "Jazz", 0);
+    let (number, group) = ("9".parse().ok(), Some(GroupId(7)));
+    rest.put([Channel { number, group, streams: vec![StreamId(1)], ..channel }]).await;
+    rest.models.streams.at(rest.models.store.version()).await.unwrap();
+}
+
+#[tokio::test]
+async fn marks_of_providers_and_the_order_of_groups_reach_playlists_and_apps() {
+    let rest = with_channels().await;
+    with_station(&rest, None).await;
+    let playlist = rest.admin("GET", "/output/m3u", Value::Null).await.text;
+    let entries: Vec<_> = playlist.lines().filter(|it| it.starts_with("#EXTINF")).collect();
+    let names: Vec<_> = entries.iter().filter_map(|it| it.rsplit(',').next()).collect();
+    assert_eq!(names, ["Jazz", "News", "Late"], "{playlist}");
+    let radio: Vec<_> = entries.iter().map(|it| it.contains(" radio=\"true\"")).collect();
+    assert_eq!(radio, [true, false, false], "{playlist}");
+    assert!(!playlist.contains("EXTVLCOPT") && !playlist.contains("hunter"), "{playlist}");
+    let query = rest.query_login(ADMIN);
+    let path = format!("/player_api.php?{query}&action=get_live_streams");
+    let listed = rest.send("GET", &path, NOBODY, "").await.body;
+    let types: Vec<_> = listed.as_array().unwrap().iter().map(|it| it["stream_type"].clone()).collect();
+    assert_eq!(types, [json!("radio_streams"), json!("live"), json!("live")]);
+    let guide = rest.admin("GET", "/output/epg", Value::Null).await.text;
+    assert!(guide.find("<channel id=\"9\">") < guide.find("<channel id=\"4.1\">"), "{guide}");
+}
+
+#[tokio::test]
+async fn a_player_that_asks_the_provider_gets_what_it_needs_and_no_secret() {
+    let rest = with_channels().await;
+    with_station(&rest, Some(StreamProfile::from_delivery(Delivery::Redirect).id)).await;
+    let redirected = rest.ask(STREAMER, "GET", "/output/m3u?direct=true", Value::Null).await.text;
+    for line in [
+        "#EXTVLCOPT:http-user-agent=Box/1.0",
+        "#EXTVLCOPT:http-origin=http://o",
+        "#KODIPROP:mimetype=audio/mpeg",
+    ] {
+        assert!(redirected.lines().any(|it| it == line), "{line}: {redirected}");
+    }
+    assert!(!redirected.contains("hunter") && !redirected.contains("radio.example"), "{redirected}");
+    let direct = rest.admin("GET", "/output/m3u?direct=true", Value::Null).await.text;
+    for part in [
+        "http://radio.example/secret/jazz",
+        "#EXTHTTP:{\"Cookie\":\"hunter2\"}",
+        "#KODIPROP:license_key=hunter3",
+    ] {
+        assert!(direct.lines().any(|it| it == part), "{part}: {direct}");
+    }
 }
 
 /// Returns the absolute addresses in a text.

@@ -26,7 +26,7 @@ use crate::ids::{AccountId, StreamId};
 use crate::playlist::catalogue::is_id;
 use crate::playlist::m3u::PlaylistEntry;
 use crate::playlist::rules::Rules;
-use crate::playlist::{adult, content};
+use crate::playlist::{adult, attributes, content};
 use crate::source_url::SourceUrl;
 use crate::stream::{Stream, StreamOverrides, StreamProperties};
 
@@ -442,6 +442,8 @@ pub fn stream_properties(entry: PlaylistEntry) -> StreamProperties {
     // A film is never a channel, whatever the playlist says.
     let archive =
         content.is_live().then(|| Archive::from_attributes(&entry.attributes)).flatten().map(Box::new);
+    let details = attributes::details_of(&entry.attributes, entry.options);
+    let number_in_id = || details.channel_id.as_deref().and_then(attributes::number_in_id);
     StreamProperties {
         guide_offset: offset_of_attributes(&entry.attributes),
         is_adult: adult::is_marked(&entry.attributes),
@@ -451,9 +453,10 @@ pub fn stream_properties(entry: PlaylistEntry) -> StreamProperties {
         tvg_id: entry.tvg_id.filter(|it| is_id(it)),
         group: entry.group,
         logo: entry.tvg_logo,
-        number: entry.tvg_chno,
+        number: entry.tvg_chno.or_else(number_in_id),
         content,
         archive,
+        details: (!details.is_empty()).then(|| Box::new(details)),
     }
 }
 
@@ -502,10 +505,13 @@ fn fingerprint(properties: &StreamProperties, rule: &StreamOverrides, nth: u32) 
         archive,
         is_adult,
         guide_offset,
+        details,
     } = properties;
-    (name, url, tvg_id, group, logo, number, content, archive, is_adult, nth, guide_offset).hash(&mut hasher);
+    (name, url, tvg_id, group, logo, number, content, archive, is_adult, details, nth, guide_offset)
+        .hash(&mut hasher);
     (&headers.user_agent, &headers.referrer, &headers.extra).hash(&mut hasher);
-    let StreamOverrides { name, url, tvg_id, group, logo } = rule;
+    // Rules change no headers.
+    let StreamOverrides { name, url, tvg_id, group, logo, headers: _ } = rule;
     (name, url, tvg_id, group, logo).hash(&mut hasher);
     hasher.finish()
 }

@@ -63,8 +63,8 @@ pub(crate) fn attributes<'a>(text: &'a str, mut take: impl FnMut(&'a str, &'a st
 /// Some playlists have a comma after the duration or between the attributes. Only names that begin with a well-known
 /// key, an equals sign and a quote are mistaken for an attribute.
 fn begins_known_attribute(text: &str) -> bool {
-    const BEGINNINGS: [&str; 7] =
-        ["tvg-", "tv-chno", "group-title", "channel-", "catchup", "radio", "timeshift"];
+    const BEGINNINGS: [&str; 9] =
+        ["tvg-", "tvc-", "tv-chno", "ch-number", "group-title", "channel-", "catchup", "radio", "timeshift"];
     key(text).is_some_and(|(key, behind)| {
         let key = key.to_ascii_lowercase();
         (BEGINNINGS.iter().any(|it| key.starts_with(it)) || adult::is_mark(&key))

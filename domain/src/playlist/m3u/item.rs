@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::channel::ChannelNumber;
+use crate::entry_details::PlayerOption;
 use crate::source_url::SourceUrl;
 use crate::stream::RequestHeaders;
 
@@ -67,10 +68,12 @@ pub struct PlaylistEntry {
     pub tvg_name: Option<String>,
     pub tvg_logo: Option<String>,
     pub tvg_chno: Option<ChannelNumber>,
-    /// `group-title`, else `#EXTGRP`.
+    /// `group-title`, else the last `#EXTGRP` before it.
     pub group: Option<String>,
     /// Headers that players send with the request.
     pub headers: RequestHeaders,
+    /// Options that only a player can use.
+    pub options: Vec<PlayerOption>,
     /// Other attributes in the order found, keys in lower case.
     pub attributes: Vec<(String, String)>,
 }
@@ -96,6 +99,7 @@ impl fmt::Debug for PlaylistEntry {
             .field("tvg_chno", &self.tvg_chno)
             .field("group", &self.group)
             .field("headers", &self.headers)
+            .field("options", &self.options)
             .field("attributes", &keys(&self.attributes))
             .finish_non_exhaustive()
     }
@@ -136,6 +140,8 @@ pub enum PlaylistProblemKind {
     BadNumber,
     /// A request header.
     BadHeader,
+    /// An option for players.
+    BadOption,
     /// Possibly a part of a value or of the name: the end of the value was guessed.
     UnterminatedQuote,
     /// The attributes above the limit.

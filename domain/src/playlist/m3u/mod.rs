@@ -14,6 +14,7 @@
 mod extinf;
 mod item;
 mod lines;
+pub(crate) mod options;
 mod request_headers;
 pub(crate) mod text;
 
@@ -23,6 +24,8 @@ pub use self::item::{
 };
 
 use crate::channel::ChannelNumber;
+use crate::entry_details::PlayerOption;
+use crate::playlist::attributes::{AttributeMeaning, meaning_of};
 use crate::playlist::m3u::lines::{Lines, RawLine};
 use crate::source_url::{SourceUrl, is_scheme};
 use crate::stream::RequestHeaders;
@@ -72,6 +75,8 @@ struct ItemReader {
     limits: PlaylistLimits,
     draft: Draft,
     summary: PlaylistSummary,
+    /// The group of `#EXTGRP`, which holds until the next one.
+    group: Option<String>,
     is_begun: bool,
     /// The remaining lines are ignored.
     is_finished: bool,
@@ -91,8 +96,8 @@ struct Draft {
     tvg_logo: Option<String>,
     tvg_chno: Option<ChannelNumber>,
     group_title: Option<String>,
-    group_directive: Option<String>,
     headers: RequestHeaders,
+    options: Vec<PlayerOption>,
     attributes: Vec<(String, String)>,
 }
 
@@ -105,6 +110,7 @@ impl ItemReader {
             limits,
             draft: Draft::default(),
             summary: PlaylistSummary::default(),
+            group: None,
             is_begun: false,
             is_finished: false,
         }
@@ -159,16 +165,13 @@ impl ItemReader {
         if let Some(rest) = text::after_prefix(line, "#EXTINF") {
             self.extinf(number, rest, out);
         } else if let Some(rest) = text::after_prefix(line, "#EXTGRP") {
-            self.draft.group_directive = self.display_text(number, rest.trim_start_matches(':'), out);
+            self.group = self.display_text(number, rest.trim_start_matches(':'), out);
         } else if let Some(rest) = text::after_prefix(line, "#EXTVLCOPT:") {
             self.player_option(number, rest, out);
         } else if let Some(rest) = text::after_prefix(line, "#EXTHTTP:") {
             self.json_headers(number, rest, out);
         } else if let Some(rest) = text::after_prefix(line, "#KODIPROP:") {
-            let is_headers = |key: &str| key.trim_end().ends_with("_headers");
-            if let Some((_, list)) = rest.split_once('=').filter(|(key, _)| is_headers(key)) {
-                self.header_list(number, list, out);
-            }
+            self.kodi_property(number, rest, out);
         } else if let Some(rest) = text::after_prefix(line, "#EXTM3U") {
             self.header(number, rest, out);
         } else if ["#EXT-X-TARGETDURATION", "#EXT-X-STREAM-INF", "#EXT-X-MEDIA-SEQUENCE"]
@@ -185,6 +188,8 @@ impl ItemReader {
 
     fn header(&mut self, number: u64, rest: &str, out: Out<'_>) {
         self.summary.has_header = true;
+        // Another playlist begins.
+        self.group = None;
         let mut header = PlaylistHeader::default();
         let (mut n_dropped, mut n_guides_dropped) = (0, 0);
         let found = extinf::attributes(rest, |key, value| {
@@ -239,32 +244,35 @@ impl ItemReader {
                 *field = value;
             }
         }
-        let is = |names: &[&str]| names.iter().any(|it| key.eq_ignore_ascii_case(it));
-        if is(&["tvg-id"]) {
-            let value = self.limited_value(number, "tvg-id", value, self.limits.name_chars_max, out);
-            keep(&mut self.draft.tvg_id, value);
-        } else if is(&["tvg-name"]) {
-            let value = self.display_text(number, value, out);
-            keep(&mut self.draft.tvg_name, value);
-        } else if is(&["group-title"]) {
-            let value = self.display_text(number, value, out);
-            keep(&mut self.draft.group_title, value);
-        } else if is(&["tvg-logo"]) {
-            let value = self.limited_value(number, "tvg-logo", value, self.limits.url_bytes_max, out);
-            keep(&mut self.draft.tvg_logo, value);
-        } else if is(&["tvg-chno", "tv-chno", "tvg-channel-number", "channel-number"]) {
-            let value = self.number(number, value, out);
-            keep(&mut self.draft.tvg_chno, value);
-        } else if is(&["http-user-agent", "user-agent"]) {
-            self.request_header(number, "User-Agent", value, out);
-        } else if is(&["http-referrer", "http-referer", "referrer", "referer"]) {
-            self.request_header(number, "Referer", value, out);
-        } else if self.draft.attributes.len() >= self.limits.attributes_max {
-            return false;
-        } else if let Some(value) =
-            self.limited_value(number, "an attribute", value, self.limits.url_bytes_max, out)
-        {
-            self.draft.attributes.push((key.to_ascii_lowercase(), value));
+        match meaning_of(key) {
+            Some(AttributeMeaning::GuideId) => {
+                let value = self.limited_value(number, "tvg-id", value, self.limits.name_chars_max, out);
+                keep(&mut self.draft.tvg_id, value);
+            }
+            Some(AttributeMeaning::Name) => {
+                let value = self.display_text(number, value, out);
+                keep(&mut self.draft.tvg_name, value);
+            }
+            Some(AttributeMeaning::Group) => {
+                let value = self.display_text(number, value, out);
+                keep(&mut self.draft.group_title, value);
+            }
+            Some(AttributeMeaning::Logo) => {
+                let value = self.limited_value(number, "tvg-logo", value, self.limits.url_bytes_max, out);
+                keep(&mut self.draft.tvg_logo, value);
+            }
+            Some(AttributeMeaning::Number) => {
+                let value = self.number(number, value, out);
+                keep(&mut self.draft.tvg_chno, value);
+            }
+            Some(AttributeMeaning::UserAgent) => self.request_header(number, "User-Agent", value, out),
+            Some(AttributeMeaning::Referrer) => self.request_header(number, "Referer", value, out),
+            _ if self.draft.attributes.len() >= self.limits.attributes_max => return false,
+            _ => {
+                let max = self.limits.url_bytes_max;
+                let value = self.limited_value(number, "an attribute", value, max, out);
+                self.draft.attributes.extend(value.map(|it| (key.to_ascii_lowercase(), it)));
+            }
         }
         true
     }
@@ -283,10 +291,7 @@ impl ItemReader {
 
     /// Processes a line that is not a directive: the address that completes an entry.
     fn address(&mut self, number: u64, line: &str, out: Out<'_>) {
-        let (address, list) = match line.split_once('|') {
-            Some((address, list)) if list.contains('=') => (address.trim_end(), list),
-            _ => (line, ""),
-        };
+        let (address, list) = options::split_address(line);
         if std::mem::take(&mut self.draft.is_dropped) {
             self.draft = Draft::default();
             return;
@@ -314,7 +319,7 @@ impl ItemReader {
             );
             return self.problem(number, PlaylistProblemKind::AddressTooLong, text, out);
         }
-        self.header_list(number, list, out);
+        self.address_options(number, &list, out);
         let draft = std::mem::take(&mut self.draft);
         let url = SourceUrl::new(address);
         let line = draft.line.unwrap_or(number);
@@ -336,8 +341,9 @@ impl ItemReader {
             tvg_name: draft.tvg_name,
             tvg_logo: draft.tvg_logo,
             tvg_chno: draft.tvg_chno,
-            group: draft.group_title.or(draft.group_directive),
+            group: draft.group_title.or_else(|| self.group.clone()),
             headers: draft.headers,
+            options: draft.options,
             attributes: draft.attributes,
         }));
     }

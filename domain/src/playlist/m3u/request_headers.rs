@@ -1,20 +1,25 @@
-//! Parses the request headers of an entry, which are written in four different ways.
+//! Parses the request headers and the options of an entry, which are written in four different ways.
 
+use super::options::{OptionMeaning, for_each_header_line, for_each_option, meaning};
 use super::{ItemReader, Out, PlaylistProblemKind, text};
+use crate::entry_details::{OptionForm, PLAYER_OPTIONS_MAX, PlayerOption};
 
 impl ItemReader {
-    /// `http-user-agent=…` and similar ones; other options do not concern requests.
+    /// `http-user-agent=…` and similar ones, as VLC has them; other options are kept for players.
     pub(super) fn player_option(&mut self, number: u64, rest: &str, out: Out<'_>) {
-        let Some((key, value)) = rest.split_once('=') else { return };
-        let value = text::unquote(value.trim());
-        let name = match key.trim().trim_start_matches('-').to_ascii_lowercase().as_str() {
-            "http-user-agent" => "User-Agent",
-            "http-referrer" | "http-referer" => "Referer",
-            "http-origin" => "Origin",
-            "http-cookie" | "http-cookies" => "Cookie",
-            _ => return,
-        };
-        self.request_header(number, name, value, out);
+        let Some((name, value)) = rest.split_once('=') else { return };
+        let name = name.trim().trim_start_matches('-');
+        self.option(number, OptionForm::Vlc, name, text::unquote(value.trim()), out);
+    }
+
+    /// `inputstream.adaptive.manifest_type=mpd`. The properties are kept for Kodi, also those with headers.
+    pub(super) fn kodi_property(&mut self, number: u64, rest: &str, out: Out<'_>) {
+        let Some((name, value)) = rest.split_once('=') else { return };
+        let (name, value) = (name.trim(), value.trim());
+        self.keep_option(number, OptionForm::Kodi, name, value, out);
+        if meaning(name) == Some(OptionMeaning::HeaderList) {
+            self.header_list(number, value, out);
+        }
     }
 
     /// `{"User-Agent": "…", "Cookie": "…"}`.
@@ -29,10 +34,8 @@ impl ItemReader {
         };
         for (name, value) in &map {
             match value {
-                serde_json::Value::String(value) => self.request_header(number, name, value, out),
-                serde_json::Value::Number(value) => {
-                    self.request_header(number, name, &value.to_string(), out)
-                }
+                serde_json::Value::String(value) => self.named_header(number, name, value, out),
+                serde_json::Value::Number(value) => self.named_header(number, name, &value.to_string(), out),
                 _ => self.problem(
                     number,
                     PlaylistProblemKind::BadHeader,
@@ -43,24 +46,50 @@ impl ItemReader {
         }
     }
 
-    /// `User-Agent=…&Referer=…`, each value percent-encoded.
-    pub(super) fn header_list(&mut self, number: u64, list: &str, out: Out<'_>) {
-        // Options of players that appear among the headers.
-        const OPTIONS: [&str; 8] = [
-            "acceptencoding",
-            "active-remote",
-            "auth",
-            "connection-timeout",
-            "failonerror",
-            "redirect-limit",
-            "seekable",
-            "verifypeer",
-        ];
-        for (name, value) in list.split('&').filter_map(|it| it.split_once('=')) {
-            let name = text::percent_decode(name.trim().trim_start_matches('!'));
-            if !OPTIONS.iter().any(|it| name.eq_ignore_ascii_case(it)) {
-                self.request_header(number, &name, &text::percent_decode(value), out);
+    /// `User-Agent=…&Referer=…` behind an address.
+    pub(super) fn address_options(&mut self, number: u64, list: &str, out: Out<'_>) {
+        for_each_option(list, |name, value| self.option(number, OptionForm::Pipe, name, &value, out));
+    }
+
+    /// The same in a property of Kodi, which contains headers only.
+    fn header_list(&mut self, number: u64, list: &str, out: Out<'_>) {
+        for_each_option(list, |name, value| self.named_header(number, name, &value, out));
+    }
+
+    fn option(&mut self, number: u64, form: OptionForm, name: &str, value: &str, out: Out<'_>) {
+        match meaning(name) {
+            Some(OptionMeaning::Header(header)) => self.request_header(number, header, value, out),
+            Some(OptionMeaning::HeaderLines) => {
+                for_each_header_line(value, |name, value| self.named_header(number, name, value, out));
             }
+            Some(OptionMeaning::HeaderList) => self.header_list(number, value, out),
+            // Behind an address, an unknown name is that of a header.
+            None if form == OptionForm::Pipe => self.request_header(number, name, value, out),
+            Some(OptionMeaning::Player) | None => self.keep_option(number, form, name, value, out),
+        }
+    }
+
+    fn keep_option(&mut self, number: u64, form: OptionForm, name: &str, value: &str, out: Out<'_>) {
+        let (name, value) = (text::clean(name), text::clean(value));
+        if name.is_empty() || value.is_empty() {
+            return;
+        }
+        let is_short = name.len() <= 200 && value.len() <= self.limits.url_bytes_max;
+        if !is_short || self.draft.options.len() >= PLAYER_OPTIONS_MAX {
+            let text = "an option for players is too long, or there are too many";
+            return self.problem(number, PlaylistProblemKind::BadOption, text, out);
+        }
+        let options = &mut self.draft.options;
+        // The last one counts, as in players.
+        options.retain(|it| (it.form, it.name.as_str()) != (form, name.as_str()));
+        options.push(PlayerOption { form, name, value });
+    }
+
+    /// Sets a header under its usual name.
+    fn named_header(&mut self, number: u64, name: &str, value: &str, out: Out<'_>) {
+        match meaning(name) {
+            Some(OptionMeaning::Header(header)) => self.request_header(number, header, value, out),
+            _ => self.request_header(number, name, value, out),
         }
     }
 

@@ -10,7 +10,8 @@ use tempfile::TempDir;
 use tokio::runtime::Handle;
 
 use super::*;
-use crate::source::{OpenRequest, Source, SourceSettings, Upstream, open};
+use crate::source::request::PROGRAM_INPUT_MAX;
+use crate::source::{OpenRequest, ProgramInput, Source, SourceSettings, Upstream, open};
 use crate::testing::{MemoryDial, PermitCount, TsSource, group, labels_in, until};
 
 /// A folder with a stream, and an upstream to run scripts that write the stream.
@@ -110,6 +111,33 @@ async fn the_output_of_a_program_is_the_stream_and_its_exit_is_the_cause() {
         drop(source);
         setup.is_clean().await;
     }
+}
+
+#[tokio::test]
+async fn a_program_reads_its_input_and_the_end_of_it() {
+    let setup = Setup::new();
+    let permit = setup.permits.permit(|| {});
+    let folder = setup.folder.path().display().to_string();
+    let script = format!("cd {folder}; cat >input; cat ts; exit 0");
+    let request = OpenRequest {
+        url: ADDRESS.into(),
+        command: Some(["/bin/sh", "-c", &script].map(str::to_owned).into()),
+        command_input: Some(ProgramInput("a key\n".into())),
+        ..OpenRequest::default()
+    };
+    assert!(!format!("{request:?} {:?}", request.command_input).contains("a key"));
+    let mut source = open(request, permit, setup.upstream.clone()).await.unwrap();
+    read_all(&mut source).await;
+    assert_eq!(fs::read(setup.folder.path().join("input")).unwrap(), b"a key\n");
+    drop(source);
+    setup.is_clean().await;
+    let long = OpenRequest {
+        url: ADDRESS.into(),
+        command: Some(vec!["/bin/cat".to_owned()]),
+        command_input: Some(ProgramInput("x".repeat(PROGRAM_INPUT_MAX + 1).into())),
+        ..OpenRequest::default()
+    };
+    assert!(open(long, setup.permits.permit(|| {}), setup.upstream.clone()).await.is_err());
 }
 
 // Holds T-life.6 (media's part).

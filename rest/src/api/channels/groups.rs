@@ -9,7 +9,7 @@ use domain::group::{GROUP_NAME_CHARS_MAX, Group};
 use domain::ids::{AccountId, GroupId};
 use domain::user::UserLevel;
 use http::StatusCode;
-use resource_derive::{Query, View};
+use resource_derive::{Body, Query, View};
 use route_frame::access::{ADMIN, STREAMER};
 use route_frame::call::Call;
 use route_frame::route::{Created, NoContent, Route};
@@ -17,9 +17,10 @@ use serde::Serialize;
 use server::reply::Refusal;
 use storage::{Table, Write};
 
+use super::values::no_such;
 use crate::context::RestCall;
 use crate::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
-use crate::record::{Lookup, RecordCall, Render, find, refuse_if};
+use crate::record::{Lookup, RecordCall, Render, find, refuse_if, set};
 
 /// A channel group, by which channels and streams are sorted.
 #[derive(Clone, Debug, Serialize, View)]
@@ -37,7 +38,33 @@ pub(crate) struct ChannelGroupView {
     /// Name, unique among the current and former names of all groups.
     #[field(required, chars_max = GROUP_NAME_CHARS_MAX, example = "News")]
     name: String,
+    /// Place of the group in playlists, guides, tuners and player apps, from 1; groups with `null` follow in the order of
+    /// their channel numbers.
+    #[field(edit, at_least = 1, example = "1")]
+    position: Option<u32>,
 }
+
+/// The order of all groups.
+#[derive(Clone, Debug, Body)]
+struct GroupOrder {
+    /// Ids of groups in their order, each once. The first one gets the position 1. Groups that are not named lose theirs.
+    #[field(items_max = GROUPS_MAX, example = "[3, 1]")]
+    group_ids: Vec<GroupId>,
+}
+
+/// Result of ordering groups.
+#[derive(Clone, Debug, Serialize, View)]
+struct GroupOrderView {
+    /// Number of groups with a position.
+    #[field(example = "2")]
+    ordered_count: usize,
+    /// Number of groups whose position changed.
+    #[field(example = "2")]
+    changed_count: usize,
+}
+
+/// Maximum number of groups that are ordered.
+const GROUPS_MAX: usize = 20_000;
 
 /// Filters of the list of groups.
 #[derive(Debug, Query)]
@@ -46,19 +73,21 @@ struct Filters {
     search: Option<Search>,
     /// Same as `search`.
     name: Option<Search>,
-    /// Order of the list; by name by default.
+    /// Order of the list; by position and name by default.
     ordering: Option<Ordering<ByName>>,
 }
 
 const LIST: &str = "/api/channels/groups/";
 const ONE: &str = "/api/channels/groups/{id}/";
+const ORDER: &str = "/api/channels/groups/reorder/";
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get(LIST, STREAMER, "Lists channel groups. Non-admins see those of visible channels.", list),
         Route::post(LIST, ADMIN, "Creates a channel group.", create),
+        Route::post(ORDER, ADMIN, "Orders the channel groups for all outputs.", reorder),
         Route::get(ONE, STREAMER, "Returns a channel group.", retrieve),
-        Route::put(ONE, ADMIN, "Renames a channel group.", update),
+        Route::put(ONE, ADMIN, "Changes a channel group.", update),
         Route::patch(ONE, ADMIN, "Partially updates a channel group.", update),
         Route::delete(ONE, ADMIN, "Deletes a channel group without channels.", delete)
             .refuses(StatusCode::BAD_REQUEST, "The group has channels."),
@@ -76,8 +105,12 @@ async fn list(
         searches.iter().all(|it| matches(it.as_ref(), [&group.name])) && contents.shows(group)
     };
     let mut groups: Vec<_> = groups.iter().filter(|it| is_wanted(it)).collect();
+    let is_by_position = filters.ordering.is_none();
     let ordering = filters.ordering.unwrap_or(Ordering::ascending(ByName::Name));
     ordering.sort(&mut groups, |it| it.id, |it| &it.name);
+    if is_by_position {
+        groups.sort_by_key(|it| it.place());
+    }
     paging.render(&call, &groups)
 }
 
@@ -89,13 +122,39 @@ async fn retrieve(call: Call) -> Result<ChannelGroupView, Refusal> {
 }
 
 async fn create(call: Call, new: NewChannelGroup) -> Result<Created<ChannelGroupView>, Refusal> {
-    call.create(|_, id| Ok(Group::new(GroupId(id), new.name))).await
+    let position = new.position.flatten();
+    call.create(move |_, id| Ok(Group { position, ..Group::new(GroupId(id), new.name) })).await
 }
 
 async fn update(call: Call, edit: ChannelGroupEdit) -> Result<ChannelGroupView, Refusal> {
-    call.update(|_, group: &mut Group| {
+    call.update(move |_, group: &mut Group| {
         edit.name.into_iter().for_each(|it| group.rename(it));
+        set(&mut group.position, edit.position);
         Ok(())
+    })
+    .await
+}
+
+async fn reorder(call: Call, order: GroupOrder) -> Result<GroupOrderView, Refusal> {
+    let places: HashMap<GroupId, u32> = order.group_ids.iter().copied().zip(1..).collect();
+    if places.len() < order.group_ids.len() {
+        return Err(Refusal::field("group_ids", "Name each group once."));
+    }
+    call.write(move |write| {
+        let groups = write.all::<Group>()?;
+        if let Some(id) = order.group_ids.iter().find(|id| !groups.iter().any(|it| it.id == **id)) {
+            return Err(Refusal::field("group_ids", no_such(*id)));
+        }
+        let mut changed_count = 0;
+        for mut group in groups {
+            let position = places.get(&group.id).copied();
+            if group.position != position {
+                group.position = position;
+                write.put(&group)?;
+                changed_count += 1;
+            }
+        }
+        Ok(GroupOrderView { ordered_count: places.len(), changed_count })
     })
     .await
 }
@@ -179,6 +238,7 @@ impl Render for Group {
             channel_count: contents.visible.get(&self.id).copied().unwrap_or_default(),
             m3u_account_count: accounts.len(),
             name: self.name.clone(),
+            position: self.position,
         }
     }
 }
@@ -216,7 +276,8 @@ mod tests {
     async fn a_group_is_created_read_renamed_and_deleted() {
         let rest = Rest::start().await;
         let id = make(&rest, " News ").await;
-        let shown = json!({ "id": id, "name": "News", "channel_count": 0, "m3u_account_count": 0 });
+        let shown =
+            json!({ "id": id, "name": "News", "channel_count": 0, "m3u_account_count": 0, "position": null });
         assert_eq!(rest.standard("GET", &one(id), Value::Null).await.body, shown);
         let renamed = rest.admin("PUT", &one(id), json!({ "name": "Sports" })).await;
         assert_eq!((renamed.status, &renamed.body["name"]), (200, &json!("Sports")));
@@ -226,6 +287,29 @@ mod tests {
         let gone = rest.standard("GET", &one(id), Value::Null).await;
         let detail = json!({ "detail": "No ChannelGroup matches the given query." });
         assert_eq!((gone.status, gone.body), (404, detail));
+    }
+
+    #[tokio::test]
+    async fn an_admin_orders_groups_and_the_others_follow() {
+        let rest = Rest::start().await;
+        let (a, b, c) = (make(&rest, "a").await, make(&rest, "b").await, make(&rest, "c").await);
+        let ordered = rest.admin("POST", ORDER, json!({ "group_ids": [c, b] })).await;
+        assert_eq!(
+            (ordered.status, &ordered.body),
+            (200, &json!({ "ordered_count": 2, "changed_count": 2 }))
+        );
+        let listed = rest.admin("GET", LIST, Value::Null).await.body;
+        let ids: Vec<_> = listed["results"].as_array().unwrap().iter().map(|it| it["id"].clone()).collect();
+        assert_eq!(ids, [json!(c), json!(b), json!(a)]);
+        let moved = rest.admin("PATCH", &one(a), json!({ "position": 1 })).await;
+        assert_eq!(moved.body["position"], 1, "{}", moved.text);
+        rest.admin("POST", ORDER, json!({ "group_ids": [b] })).await;
+        assert_eq!(rest.admin("GET", &one(c), Value::Null).await.body["position"], Value::Null);
+        for wrong in [json!([b, b]), json!([b, 999])] {
+            let refused = rest.admin("POST", ORDER, json!({ "group_ids": wrong })).await;
+            assert_eq!(refused.status, 400, "{}", refused.text);
+        }
+        assert_eq!(rest.standard("POST", ORDER, json!({ "group_ids": [] })).await.status, 403);
     }
 
     #[tokio::test]

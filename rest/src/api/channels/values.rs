@@ -143,7 +143,7 @@ pub(super) fn item(n: usize, message: &str) -> String {
 }
 
 /// Returns the message for an id that does not exist.
-pub(super) fn no_such(id: impl std::fmt::Display) -> String {
+pub(in crate::api) fn no_such(id: impl std::fmt::Display) -> String {
     format!("Invalid pk \"{id}\" - object does not exist.")
 }
 

@@ -128,6 +128,7 @@ choice!(ConditionKind {
     PluginFailed = "plugin_failed",
     ClusterEngine = "cluster_engine",
     ClusterNode = "cluster_node",
+    StreamlinkMissing = "streamlink_missing",
 });
 
 pub(super) fn routes() -> Vec<Route> {

@@ -1,5 +1,6 @@
 //! `/api/core/streamprofiles/`: the ways to deliver streams.
 
+use domain::account::Account;
 use domain::channel::Channel;
 use domain::core_settings::{STREAM_SETTINGS, default_stream_profile};
 use domain::ids::StreamProfileId;
@@ -182,6 +183,8 @@ fn user_of(write: &Write<'_>, id: StreamProfileId) -> Result<Option<&'static str
         Some("channels refer to it")
     } else if !write.by::<Stream>("stream_profile", value)?.is_empty() {
         Some("streams refer to it")
+    } else if write.all::<Account>()?.iter().any(|it| it.stream_profile == Some(id)) {
+        Some("accounts refer to it")
     } else if !write.by::<OutputProfile>("stream_profile", value)?.is_empty() {
         Some("output profiles refer to it")
     } else if setting.iter().any(|it| default_stream_profile(Some(&it.value)) == Some(id)) {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use domain::channel::Channel;
 use domain::ids::ChannelId;
-use domain::lineup::visible_in_order;
+use domain::ids::{ChannelId, GroupId};
+use domain::lineup::visible_by_groups;
 use resource_derive::{Query, View};
 use route_frame::access::STREAMER;
 use route_frame::call::Call;
@@ -67,9 +68,11 @@ async fn grid(call: Call, query: GridQuery) -> Result<GridView, Refusal> {
     let (from, until) = span(&query, guides.now)?;
     let wanted: Option<HashSet<ChannelId>> = query.channels.map(HashSet::from_iter);
     let (channels, limits) = (call.rest().models.channels.load(), call.view_limits());
+    let groups = call.rest().models.groups.load();
     read_guide(move || {
         let is_wanted = |it: &&Arc<Channel>| wanted.as_ref().is_none_or(|ids| ids.contains(&it.id));
-        let channels = visible_in_order(&limits, channels.iter().filter(is_wanted));
+        let place = |id: GroupId| groups.get(id.0).map_or(u32::MAX, |it| it.place());
+        let channels = visible_by_groups(&limits, channels.iter().filter(is_wanted), place);
         let mut data = Vec::new();
         for row in rows(&guides, &channels) {
             let found = row.guide.programmes(from, until);

@@ -124,6 +124,7 @@ async fn create(
             account.schedule.interval_hours = REFRESH_INTERVAL_HOURS;
             change.apply(&mut account);
             server_groups::check(write, &account)?;
+            Change::check_references(write, &account)?;
             set(&mut account.list, list);
             write.put(&account)?;
             let guide = if wants_guide { guide::create(write, &account)? } else { None };
@@ -181,6 +182,7 @@ async fn update(
             }
             if account != before {
                 server_groups::check(write, &account)?;
+                Change::check_references(write, &account)?;
                 account.updated_at = now_ms();
                 write.put(&account)?;
             }

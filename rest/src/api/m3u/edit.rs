@@ -16,13 +16,16 @@ use domain::playlist::rules::Rules;
 use domain::proxy::ProxyAddress;
 use domain::source_url::SourceUrl;
 use domain::stream::RequestHeaders;
+use domain::stream_profile::StreamProfile;
 use media::CertificateTrust;
 use serde_json::{Map, Value};
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
+use storage::Write;
 
 use super::location::{LocationChange, location_of};
 use super::view::{M3UAccountEdit, M3UAccountRuleView};
+use crate::api::channels::values::no_such;
 use crate::api::text::sentence;
 use crate::record::{set, set_fields};
 
@@ -134,6 +137,17 @@ impl Change {
         })?)
     }
 
+    /// Checks that the records exist to which the account refers.
+    pub(super) fn check_references(write: &Write<'_>, account: &Account) -> Result<(), Refusal> {
+        let mut errors = FieldErrors::default();
+        if let Some(id) = account.stream_profile
+            && write.get::<StreamProfile>(id.0)?.is_none()
+        {
+            errors.add("stream_profile_id", no_such(id));
+        }
+        Ok(errors.or(())?)
+    }
+
     /// Returns whether it sets the location of the playlist.
     pub(super) fn has_location(&self) -> bool {
         matches!(&self.location, LocationChange::Is(list) if *list != PlaylistLocation::None)
@@ -163,6 +177,7 @@ impl Change {
         set(&mut account.allowed_networks, edit.allowed_networks.map(|it| it.0));
         set(&mut account.name, edit.name);
         set(&mut account.server_group, edit.server_group);
+        set(&mut account.stream_profile, edit.stream_profile_id);
         // Films and series are many, so a new category is imported when an admin says so.
         if edit.enable_vod == Some(true) && !account.enable_vod {
             account.auto_enable_new_groups_vod = false;
@@ -236,7 +251,7 @@ fn nodes_of(names: Vec<String>, errors: &mut FieldErrors) -> Vec<String> {
 }
 
 /// Returns these headers. The user agent has a field of its own.
-fn headers_of(named: Map<String, Value>, errors: &mut FieldErrors) -> RequestHeaders {
+pub(in crate::api) fn headers_of(named: Map<String, Value>, errors: &mut FieldErrors) -> RequestHeaders {
     let mut headers = RequestHeaders::default();
     for (name, value) in named {
         let shown: String = name.chars().take(100).collect();

@@ -30,6 +30,8 @@ pub(in crate::api) mod vod;
 
 use route_frame::route::Route;
 
+pub(in crate::api) use self::edit::headers_of;
+
 pub(super) fn routes() -> Vec<Route> {
     let parts = [
         accounts::routes(),

@@ -89,7 +89,7 @@ async fn an_account_is_created_with_a_name_alone_updated_by_field_and_deleted() 
         "auto_enable_new_groups_series": true, "proxy": null, "further_addresses": [], "nodes": [], "active_address": null,
         "verify_certificate": true, "certificate_fingerprint": null, "certificate_authority": null,
         "active_address_since": null, "active_address_cause": null, "live_form": "auto", "live_form_in_use": null,
-        "live_form_source": null,
+        "live_form_source": null, "stream_profile_id": null,
     });
     expected.as_object_mut().unwrap().extend(films.as_object().unwrap().clone());
     assert_eq!(shown, expected);

@@ -11,7 +11,7 @@ use domain::account_addresses::{AddressRecord, FURTHER_ADDRESSES_MAX, addresses_
 use domain::account_group::AccountGroup;
 use domain::egress::AllowedNetworks;
 use domain::group::Group;
-use domain::ids::{AccountId, ProfileId, ServerGroupId};
+use domain::ids::{AccountId, ProfileId, ServerGroupId, StreamProfileId};
 use domain::panel::{LiveForm, LiveFormSource, LoginState, ProfileInfo};
 use domain::secret::Secret;
 use domain::stream::{RequestHeaders, Stream};
@@ -110,6 +110,9 @@ pub(crate) struct M3UAccountView {
     /// admins only.
     #[field(edit)]
     headers: Map<String, Value>,
+    /// Stream profile of its streams that have none, on channels that have none; `null` selects the default.
+    #[field(edit, example = "1")]
+    stream_profile_id: Option<StreamProfileId>,
     /// Sends all headers to every host that the playlist names. Otherwise cookies, authorization and other secrets are
     /// sent to the host of the playlist only.
     #[field(edit)]
@@ -482,6 +485,7 @@ impl Render for Account {
             max_streams: self.default_profile().map_or(0, |it| it.max_streams),
             user_agent: lookup.if_admin(|| self.headers.user_agent.clone()),
             headers: lookup.headers(&self.headers),
+            stream_profile_id: self.stream_profile,
             proxy: lookup.if_admin(|| self.proxy.as_ref().map(ToString::to_string)),
             verify_certificate: self.certificates.verify,
             certificate_fingerprint: lookup

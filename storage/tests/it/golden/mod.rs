@@ -70,6 +70,7 @@ fn now() -> Vec<Value> {
     vec![
         written(&samples::account()),
         written_as("live_form", &samples::account_of_panel()),
+        written_as("stream_profile", &samples::account_with_stream_profile()),
         written(&samples::account_group()),
         written(&samples::audit_entry()),
         written(&samples::account_addresses()),
@@ -85,6 +86,7 @@ fn now() -> Vec<Value> {
         written(&samples::join_ticket()),
         written(&ClusterVersion { version: 2 }),
         written(&samples::group()),
+        written_as("position", &samples::ordered_group()),
         written(&samples::guide_channel()),
         written(&samples::guide_alias()),
         written(&samples::guide_marks()),
@@ -114,6 +116,7 @@ fn now() -> Vec<Value> {
         written(&samples::stream(1)),
         written_as("adult", &samples::adult_stream()),
         written_as("guide_offset", &samples::stream_with_guide_offset()),
+        written_as("details", &samples::stream_with_details()),
         written(&samples::stream_ids()),
         written(&samples::stream_profile()),
         written(&samples::user()),

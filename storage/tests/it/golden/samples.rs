@@ -13,6 +13,7 @@ use domain::channel::Channel;
 use domain::cluster::certificate::{ClusterAuthority, NodeCertificate, SealedKeys};
 use domain::cluster::record::NodeId;
 use domain::cluster::token::{JoinTicket, NodeRole};
+use domain::entry_details::{ChannelMarks, EntryDetails, KeptAttribute, OptionForm, PlayerOption};
 use domain::group::Group;
 use domain::guide::channel::GuideChannel;
 use domain::guide::matching::{AliasName, GuideAlias, Subject};
@@ -414,6 +415,38 @@ pub(super) fn stream_with_guide_offset() -> Stream {
     let mut stream = stream(1);
     stream.provider.guide_offset = 180;
     stream
+}
+
+/// A stream with marks and options for players, and with headers of an admin.
+pub(super) fn stream_with_details() -> Stream {
+    let mut stream = stream(1);
+    stream.provider.details = Some(Box::new(EntryDetails {
+        station: Some("10001".to_owned()),
+        channel_id: Some("gs-1".to_owned()),
+        marks: ChannelMarks {
+            is_radio: true,
+            language: Some("en".to_owned()),
+            country: Some("UK".to_owned()),
+        },
+        attributes: vec![KeptAttribute { name: "parent-code".to_owned(), value: "1234".to_owned() }],
+        options: vec![PlayerOption {
+            form: OptionForm::Kodi,
+            name: "inputstream.adaptive.manifest_type".to_owned(),
+            value: "mpd".to_owned(),
+        }],
+    }));
+    assert!(stream.manual.headers.set("User-Agent", "Box/1.0"));
+    stream
+}
+
+/// A group that an admin has ordered.
+pub(super) fn ordered_group() -> Group {
+    Group { position: Some(3), ..group() }
+}
+
+/// An account with a stream profile for its streams.
+pub(super) fn account_with_stream_profile() -> Account {
+    Account { stream_profile: Some(StreamProfileId(5)), ..account() }
 }
 
 pub(super) fn stream_ids() -> StreamIdPage {

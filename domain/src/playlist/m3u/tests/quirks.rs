@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::iter::repeat_n;
 
+use crate::entry_details::PlayerOption;
 use crate::playlist::m3u::{PlaylistItem, PlaylistLimits, PlaylistSummary, parse};
 
 /// Formats entries as `line "name" address key=value…`, problems as `! line kind`, headers as `# guides`.
@@ -31,6 +32,9 @@ fn describe(item: &PlaylistItem) -> String {
             }
             it.headers.extra.iter().for_each(|(key, value)| write!(text, " {key}: {value}").unwrap());
             it.attributes.iter().for_each(|(key, value)| write!(text, " {key}={value}").unwrap());
+            for PlayerOption { form, name, value } in &it.options {
+                write!(text, " [{form:?} {name}={value}]").unwrap();
+            }
         }
     }
     text
@@ -259,9 +263,21 @@ fn an_entry_has_a_name_an_address_and_the_directives_between_them() {
     check("group directive", "#EXTINF:-1,A\n#EXTGRP:News\nhttp://h/1", &[entry]);
     check("before", "#EXTGRP: News\n#EXTINF:-1,A\nhttp://h/1", &[r#"2 "A" http://h/1 group=News"#]);
     check(
-        "for one entry only",
-        "#EXTINF:-1,A\n#EXTGRP:News\nhttp://h/1\n#EXTINF:-1,B\nhttp://h/2",
-        &[entry, r#"4 "B" http://h/2"#],
+        "for all entries until the next one",
+        "#EXTINF:-1,A\n#EXTGRP:News\nhttp://h/1\n#EXTINF:-1,B\nhttp://h/2\n#EXTINF:-1 group-title=\"Own\",C\nhttp://h/3\n\
+         #EXTGRP:Other\n#EXTINF:-1,D\nhttp://h/4\n#EXTGRP:\n#EXTINF:-1,E\nhttp://h/5",
+        &[
+            entry,
+            r#"4 "B" http://h/2 group=News"#,
+            r#"6 "C" http://h/3 group=Own"#,
+            r#"9 "D" http://h/4 group=Other"#,
+            r#"12 "E" http://h/5"#,
+        ],
+    );
+    check(
+        "not in the next playlist of one file",
+        "#EXTM3U\n#EXTGRP:News\n#EXTINF:-1,A\nhttp://h/1\n#EXTM3U\n#EXTINF:-1,B\nhttp://h/2",
+        &["#", r#"3 "A" http://h/1 group=News"#, "#", r#"6 "B" http://h/2"#],
     );
     check("group-title wins", "#EXTINF:-1 group-title=\"News\",A\n#EXTGRP:Other\nhttp://h/1", &[entry]);
     check(
@@ -272,9 +288,9 @@ fn an_entry_has_a_name_an_address_and_the_directives_between_them() {
     check("no address", "#EXTINF:-1,A\n#EXTINF:-1,B\nhttp://h/1", &["! 1 NoAddress", r#"2 "B" http://h/1"#]);
     check("no address at the end", "#EXTM3U\n#EXTINF:-1,A\n", &["#", "! 2 NoAddress"]);
     check(
-        "directives between are dropped with it",
+        "directives between are dropped with it, except the group",
         "#EXTINF:-1,A\n#EXTGRP:News\n#EXTVLCOPT:http-user-agent=X\n#EXTINF:-1,B\nhttp://h/1",
-        &["! 1 NoAddress", r#"4 "B" http://h/1"#],
+        &["! 1 NoAddress", r#"4 "B" http://h/1 group=News"#],
     );
     check(
         "no #EXTINF",
@@ -305,23 +321,41 @@ fn request_headers_are_found_in_every_notation() {
     check("VLC, quoted", "#EXTVLCOPT:http-user-agent=\"Box\"\nhttp://h/1", " agent=Box");
     check("VLC, referrer", "#EXTVLCOPT: http-referrer=http://r/\nhttp://h/1", " referrer=http://r/");
     check("VLC, spelled as in HTTP", "#EXTVLCOPT:http-referer=http://r/\nhttp://h/1", " referrer=http://r/");
-    check("VLC, another option", "#EXTVLCOPT:network-caching=1000\n#EXTVLCOPT:x\nhttp://h/1", "");
+    check(
+        "VLC, another option",
+        "#EXTVLCOPT:network-caching=1000\n#EXTVLCOPT:x\nhttp://h/1",
+        " [Vlc network-caching=1000]",
+    );
     check(
         "JSON",
         r#"#EXTHTTP:{"User-Agent":"Box","cookie":"a=b","X-N":7}
 http://h/1"#,
-        " agent=Box X-N: 7 cookie: a=b",
+        " agent=Box X-N: 7 Cookie: a=b",
     );
     check(
         "Kodi",
         "#KODIPROP:inputstream.adaptive.stream_headers=User-Agent=My%20Box&Referer=http%3A%2F%2Fr\nhttp://h/1",
-        " agent=My Box referrer=http://r",
+        " agent=My Box referrer=http://r [Kodi inputstream.adaptive.stream_headers=User-Agent=My%20Box&Referer=http%3A%2F%2Fr]",
     );
-    check("Kodi, another property", "#KODIPROP:inputstream.adaptive.license_key=a=b\nhttp://h/1", "");
+    check(
+        "Kodi, another property",
+        "#KODIPROP:inputstream.adaptive.license_key=a=b\nhttp://h/1",
+        " [Kodi inputstream.adaptive.license_key=a=b]",
+    );
+    check(
+        "Kodi, headers for a licence server",
+        "#KODIPROP:inputstream.adaptive.license_headers=X-A=1\nhttp://h/1",
+        " [Kodi inputstream.adaptive.license_headers=X-A=1]",
+    );
+    check(
+        "ffmpeg",
+        "http://h/1|user_agent=Box&headers=X-A: 1%0D%0AReferer: http://r/",
+        " agent=Box referrer=http://r/ X-A: 1",
+    );
     check(
         "pipe",
         "http://h/1|User-Agent=My%20Box&Referer=http://r/?a%3Db&X-A=1&seekable=0",
-        " agent=My Box referrer=http://r/?a=b X-A: 1",
+        " agent=My Box referrer=http://r/?a=b X-A: 1 [Pipe seekable=0]",
     );
     check("the pipe takes precedence", "#EXTVLCOPT:http-user-agent=X\nhttp://h/1|user-agent=Y", " agent=Y");
     check("in Latin-1", "http://h/1|X-A=%E9", " X-A: é");
@@ -407,9 +441,9 @@ fn an_overlong_item_is_dropped_alone_and_reported_with_its_line() {
         &["! 1 LineTooLong", r#"3 "B" http://h/2"#],
     );
     check(
-        "its group is dropped too",
+        "its group stays",
         format!("#EXTINF:-1,{}\n#EXTGRP:G\nhttp://h/1{next_entry}", long(1 << 20)),
-        &["! 1 LineTooLong", r#"4 "B" http://h/2"#],
+        &["! 1 LineTooLong", r#"4 "B" http://h/2 group=G"#],
     );
     check(
         "address of 1 MB",

@@ -350,6 +350,7 @@ fn make(
         number: Some(number),
         group: group_of(write, stream, log)?,
         tvg_id: stream.tvg_id().map(str::to_owned),
+        guide_station: stream.station().map(str::to_owned),
         streams: vec![stream.id],
         ..Channel::new(id, Uuid::new_v4(), name, now_ms())
     };

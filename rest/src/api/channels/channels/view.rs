@@ -177,7 +177,7 @@ pub(crate) struct ChannelOverrideView {
     /// Id of the channel in the guide.
     #[field(example = "news.example")]
     tvg_id: Option<String>,
-    /// Always `null`: no refresh sets `tvc_guide_stationid`.
+    /// Station in a guide that some players bring themselves.
     tvc_guide_stationid: Option<String>,
     /// Id of the guide channel, if the group of the channel sets one.
     epg_data_id: Option<GuideChannelId>,
@@ -198,7 +198,7 @@ impl ChannelOverrideView {
             tvg_id: channel.tvg_id.clone().filter(|_| is_edited("tvg_id")),
             stream_profile_id: channel.stream_profile.filter(|_| is_edited("stream_profile_id")),
             epg_data_id: channel.guide_channel.filter(|_| is_edited("epg_data_id")),
-            ..Self::default()
+            tvc_guide_stationid: channel.guide_station.clone().filter(|_| is_edited("tvc_guide_stationid")),
         })
     }
 }

@@ -5,15 +5,17 @@ use domain::account::CUSTOM_ACCOUNT;
 use domain::group::Group;
 use domain::ids::{StreamId, StreamProfileId};
 use domain::source_url::SourceUrl;
-use domain::stream::{Stream, StreamProperties};
+use domain::stream::{RequestHeaders, Stream, StreamProperties};
 use domain::stream_profile::StreamProfile;
 use resource_derive::Body;
 use route_frame::value::WebUrl;
+use serde_json::{Map, Value};
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 use storage::Write;
 
 use crate::api::channels::values::{GroupRef, StreamUrl, Text, find_group, no_such, no_such_group};
+use crate::api::m3u::headers_of;
 use crate::record::{set, set_text};
 
 /// Maximum length of the name of a stream that a client sets, in characters.
@@ -48,6 +50,11 @@ pub(crate) struct NewStream {
     /// Whether another stream of the channel plays when the picture of this one stands still. By default it does not, because
     /// a cover of a radio station and a provider without a programme look the same.
     leave_still_picture: Option<bool>,
+    /// User agent of requests for the stream; by default that of the account.
+    #[field(blank, chars_max = 512, example = "VLC/3.0.20")]
+    user_agent: Option<Option<Text>>,
+    /// Other headers of requests for the stream.
+    headers: Option<Option<Map<String, Value>>>,
 }
 
 /// Changes to a stream. For a stream from a playlist the values override those of the provider until `null` removes
@@ -77,6 +84,12 @@ pub(crate) struct StreamEdit {
     program_number: Option<Option<u16>>,
     /// Whether another stream of the channel plays when the picture of this one stands still.
     leave_still_picture: Option<bool>,
+    /// User agent of requests for the stream; `null` selects that of the playlist, else of the account.
+    #[field(blank, chars_max = 512, example = "VLC/3.0.20")]
+    user_agent: Option<Option<Text>>,
+    /// Other headers of requests for the stream. They replace all that were set before, and those of the playlist with the
+    /// same names.
+    headers: Option<Option<Map<String, Value>>>,
 }
 
 /// The records that an edit refers to.
@@ -127,6 +140,7 @@ impl NewStream {
         stream.stream_profile = found.profile.flatten();
         stream.program = self.program_number.flatten();
         stream.leaves_still_picture = self.leave_still_picture.unwrap_or_default();
+        set_headers(&mut stream, self.user_agent, self.headers)?;
         write.put(&stream)?;
         Ok(stream)
     }
@@ -153,7 +167,10 @@ impl StreamEdit {
                 override_text(&mut stream, logo, |it| &mut it.manual.logo, Stream::logo);
             }
         }
-        set(&mut stream.stream_profile, profile);
+        // A page has this profile without being given one.
+        let implied = stream.profile_of_page().filter(|_| stream.stream_profile.is_none());
+        set(&mut stream.stream_profile, profile.filter(|it| implied.is_none() || *it != implied));
+        set_headers(&mut stream, self.user_agent, self.headers)?;
         set(&mut stream.program, self.program_number);
         if let Some(leaves) = self.leave_still_picture {
             stream.leaves_still_picture = leaves;
@@ -164,6 +181,30 @@ impl StreamEdit {
         }
         Ok(stream)
     }
+}
+
+/// Sets the headers of an admin. A value that the playlist has as well is not an override.
+fn set_headers(
+    stream: &mut Stream,
+    user_agent: Sent<Text>,
+    headers: Option<Option<Map<String, Value>>>,
+) -> Result<(), FieldErrors> {
+    let mut errors = FieldErrors::default();
+    let is_custom = stream.account == CUSTOM_ACCOUNT;
+    let listed = if is_custom { RequestHeaders::default() } else { stream.provider.headers.clone() };
+    let own = if is_custom { &mut stream.provider.headers } else { &mut stream.manual.headers };
+    if let Some(agent) = user_agent.map(|it| non_empty(it.map(|it| it.0))) {
+        if agent.as_ref().is_some_and(|it| !RequestHeaders::default().set("User-Agent", it)) {
+            errors.add("user_agent", "This is not a valid header value.");
+        }
+        own.user_agent = agent.filter(|it| Some(it) != listed.user_agent.as_ref());
+    }
+    if let Some(headers) = headers {
+        let sent = headers_of(headers.unwrap_or_default(), &mut errors);
+        own.referrer = sent.referrer.filter(|it| Some(it) != listed.referrer.as_ref());
+        own.extra = sent.extra.into_iter().filter(|it| !listed.extra.contains(it)).collect();
+    }
+    errors.or(())
 }
 
 /// A field that can be absent and can be `null`.

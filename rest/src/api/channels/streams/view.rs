@@ -7,14 +7,16 @@ use domain::account::RefreshRecord;
 use domain::group::Group;
 use domain::health::StreamHealth;
 use domain::ids::{AccountId, GroupId, StreamId, StreamProfileId};
+use domain::plan::{PlanContext, playback_problem};
 use domain::playlist::content::StreamContent;
-use domain::stream::Stream;
+use domain::stream::{RequestHeaders, Stream};
 use domain::user::UserLevel;
 use resource_derive::View;
 use route_frame::blocking::run_blocking;
 use route_frame::call::Call;
 use route_frame::value::Time;
 use serde::Serialize;
+use serde_json::{Map, Value};
 use server::reply::Refusal;
 use storage::Table;
 
@@ -61,8 +63,24 @@ pub(crate) struct StreamView {
     /// id.
     #[field(example = "live")]
     content_type: Named<StreamContent>,
-    /// Stream profile; `null` selects that of the channel.
+    /// Stream profile; `null` selects that of the channel, else of the account. A page of a video site has that of Streamlink
+    /// without being given one.
     stream_profile_id: Option<StreamProfileId>,
+    /// Why the gateway cannot play the stream, as far as its address and its playlist show it; `null` if nothing is known.
+    #[field(example = "it is protected by Widevine, whose licence servers give keys to players only")]
+    playback_problem: Option<String>,
+    /// User agent of requests for the stream; `null` selects that of the account. Visible to admins only.
+    #[field(example = "VLC/3.0.20")]
+    user_agent: Option<String>,
+    /// Other headers of requests for the stream, from its playlist and from admins. Those of the account follow. Visible to
+    /// admins only.
+    headers: Map<String, Value>,
+    /// Whether the provider marks the stream as a radio station.
+    #[field(example = "false")]
+    is_radio: bool,
+    /// Station in a guide that some players bring themselves.
+    #[field(example = "20453")]
+    tvc_guide_stationid: Option<String>,
     /// Number of the programme to play, where the URL leads to several; `null` selects the one that the URL names, else
     /// the first with a picture.
     #[field(example = "2")]
@@ -131,6 +149,7 @@ pub(crate) struct StreamLookup {
     groups: Arc<Table<Group>>,
     refreshes: Arc<Table<RefreshRecord>>,
     health: HashMap<StreamId, StreamHealth>,
+    conditions: PlanContext,
 }
 
 impl Lookup for StreamLookup {
@@ -141,6 +160,7 @@ impl Lookup for StreamLookup {
             groups: models.groups.load(),
             refreshes: models.refreshes.load(),
             health: HashMap::new(),
+            conditions: call.rest().live.plans.conditions(),
         })
     }
 }
@@ -184,7 +204,12 @@ impl Render for Stream {
             channel_group_name: group_name.map(str::to_owned),
             stream_chno: self.provider.number.map(ChannelNumberValue),
             content_type: Named(self.content()),
-            stream_profile_id: self.stream_profile,
+            stream_profile_id: self.stream_profile.or_else(|| self.profile_of_page()),
+            playback_problem: playback_problem(self, &lookup.conditions).map(|it| it.to_string()),
+            user_agent: self.headers().user_agent.clone().filter(|_| lookup.is_admin),
+            headers: if lookup.is_admin { shown_headers(&self.headers()) } else { Map::new() },
+            is_radio: self.marks().is_some_and(|it| it.is_radio),
+            tvc_guide_stationid: self.station().map(str::to_owned),
             program_number: self.program,
             leave_still_picture: self.leaves_still_picture,
             stream_hash: format!("{:08x}{:08x}", self.account.0, self.id.0),
@@ -203,6 +228,12 @@ impl Render for Stream {
             provider: Some(self).filter(|_| lookup.is_admin).and_then(overridden),
         }
     }
+}
+
+/// Returns headers by name, without the user agent.
+fn shown_headers(headers: &RequestHeaders) -> Map<String, Value> {
+    let referrer = headers.referrer.iter().map(|it| ("Referer".to_owned(), it.clone().into()));
+    referrer.chain(headers.extra.iter().map(|it| (it.0.clone(), it.1.clone().into()))).collect()
 }
 
 /// Returns the overridden values of the provider, if any.

@@ -363,6 +363,7 @@ async fn automatic(rest: &Rest, id: u32) {
     rest.put([Account::new(AccountId(2), "Provider", PlaylistLocation::None, profile, 0)]).await;
     let synced = SyncedValues {
         guide_channel: None,
+        guide_station: None,
         name: "News".to_owned(),
         number: "100".parse().ok(),
         group: Some(GroupId(7)),
