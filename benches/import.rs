@@ -1,8 +1,8 @@
 //! How long does the import of a large playlist take, and how much memory?
 //!
 //! A server on this machine sends 500,000 entries in the style of a provider. They are imported into a new store; then
-//! again without a change, with every hundredth entry changed, and with a hundred entries changed. The process contains
-//! only the store, its views and the import, so the peak memory is theirs.
+//! again without a change, with every hundredth entry changed, with a hundred entries changed, and with every address
+//! changed. The process contains only the store, its views and the import, so the peak memory is theirs.
 //!
 //! `cargo bench --bench import -- [--entries 500000]`
 
@@ -46,6 +46,8 @@ fn main() {
     let (_, back) = measure("and back", u64::MAX);
     let (fifth, few) = measure("a hundred", entries.div_ceil(100));
     assert_eq!(fifth.n_changed, 100);
+    let (sixth, moved) = measure("every address", 0);
+    assert_eq!((sixth.n_moved, sixth.n_new, sixth.n_stale), (entries, 0, 0));
     let figures = importing.models.store.statistics();
     println!(
         "on disk {:.0} MiB, of which {:.0} MiB are live",
@@ -61,6 +63,7 @@ fn main() {
             "every_hundredth_changed": hundredth,
             "every_hundredth_changed_back": back,
             "a_hundred_changed": few,
+            "every_address_changed": moved,
             "disk_mib": figures.disk_bytes as f64 / MIB,
             "live_mib": figures.live_bytes as f64 / MIB,
         }),

@@ -98,8 +98,9 @@ pub use self::guide::{
 pub use self::health::HealthTable;
 pub use self::hls::{HlsRefusal, HlsRequest, HlsSession, HlsSessions, SessionEnd, SessionUse, lacks_sound};
 pub use self::importer::{
-    ImportError, ImportOptions, ImportSummary, Importer, LoginCheckStart, RefreshPhase, RefreshStart,
-    RefreshStatus, RepackError, SyncSummary, any_adult, ask_panel, import, repack_group,
+    ImportError, ImportOptions, ImportSummary, Importer, LoginCheckStart, PreviewError, PreviewedChange,
+    PreviewedStream, RefreshPhase, RefreshPreview, RefreshPreviews, RefreshStart, RefreshStatus, RepackError,
+    SyncSummary, any_adult, ask_panel, import, repack_group,
 };
 pub use self::integrations::{
     ButtonLog, DeadLetters, DeliveryCounts, DeliveryFilter, IntegrationError, IntegrationParts,

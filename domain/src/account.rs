@@ -18,6 +18,7 @@ use crate::proxy::ProxyAddress;
 use crate::settings::seconds;
 use crate::source_url::SourceUrl;
 use crate::stream::RequestHeaders;
+use crate::stream_identity::IdentityKey;
 use crate::vod::TitleKind;
 
 /// The account of manually created streams. Every store has it; it can be neither changed nor deleted.
@@ -69,9 +70,13 @@ pub struct Account {
     pub nodes: Vec<String>,
     /// One of them is the default.
     pub profiles: Vec<AccountProfile>,
-    /// The property by which a refresh recognises a stream.
+    /// The property under which the ids of its streams are recorded; see [`stream_ids`](crate::stream_ids).
     #[serde(default)]
     pub identity: StreamIdentity,
+    /// The keys by which a refresh recognises a stream, in the order in which they are compared. Empty:
+    /// [`IdentityKey::ALL`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub identity_keys: Vec<IdentityKey>,
     /// Changes to the values of the provider, applied in this order.
     #[serde(default)]
     pub rules: Vec<Rule>,
@@ -159,7 +164,8 @@ impl PlaylistLocation {
     }
 }
 
-/// The property by which a refresh recognises a stream, so that it keeps its id and its edits.
+/// The property under which the ids of streams are recorded, so that a stream whose record is damaged gets its id back.
+/// Refreshes recognise streams by [`Account::identity_keys`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StreamIdentity {
@@ -303,6 +309,7 @@ impl Account {
             nodes: Vec::new(),
             profiles: vec![profile],
             identity: StreamIdentity::default(),
+            identity_keys: Vec::new(),
             rules: Vec::new(),
             filters: Vec::new(),
             last_filter_id: 0,
@@ -361,7 +368,12 @@ impl Account {
         self.profiles.iter().find(|it| it.is_default)
     }
 
-    /// Returns the property by which a refresh recognises a stream. Streams of a panel have ids.
+    /// Returns the keys by which a refresh recognises a stream, in their order.
+    pub fn identity_order(&self) -> &[IdentityKey] {
+        if self.identity_keys.is_empty() { &IdentityKey::ALL } else { &self.identity_keys }
+    }
+
+    /// Returns the property under which the ids of streams are recorded. Streams of a panel have ids.
     pub fn identity_in_force(&self) -> StreamIdentity {
         if self.list.panel().is_some() { StreamIdentity::StreamId } else { self.identity }
     }

@@ -88,6 +88,7 @@ pub mod setting;
 pub mod settings;
 pub mod source_url;
 pub mod stream;
+pub mod stream_identity;
 pub mod stream_ids;
 pub mod stream_profile;
 pub mod streams;

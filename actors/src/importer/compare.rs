@@ -11,6 +11,7 @@ use domain::playlist::delta::{
 };
 use domain::playlist::rules::Rules;
 use domain::stream::Stream;
+use domain::stream_identity::PanelAgreement;
 use storage::Table;
 
 use super::adult::AdultStreams;
@@ -60,6 +61,10 @@ impl Compared {
         if job.options.confirm {
             return Ok(());
         }
+        let PanelAgreement { n_pairs, n_agreeing } = self.known.panel_ids();
+        if !self.known.panel_ids().is_trusted() {
+            return Err(ImportError::Renumbered { n_pairs, n_agreeing });
+        }
         if !self.seen_again.is_plausible() {
             let SeenAgain { n_known, n_seen } = self.seen_again;
             return Err(ImportError::Unfamiliar { n_known, n_seen });
@@ -85,6 +90,8 @@ impl Compared {
             n_stale: self.n_gone(MissingAction::MarkStale),
             n_removed: self.n_gone(MissingAction::Remove),
             n_left_out: self.counts.n_left_out - self.n_titles,
+            n_moved: self.counts.n_moved,
+            n_contested: self.known.n_contested(),
             n_titles: self.n_titles,
             sync: SyncSummary::default(),
             problems: list.findings.problems.clone(),
@@ -100,13 +107,17 @@ pub(super) fn compare(job: &Job, list: &ReadList) -> Result<Compared, ImportErro
     let streams = models.store.collection::<Stream>();
     // Read before the first stream, so that later changes are detected.
     let fingerprint = streams.fingerprint_of(owner);
-    let mut known = KnownStreams::new(account.id, account.identity_in_force(), Rules::new(&account.rules)?);
+    let reader = list.keys.reader.clone();
+    let mut known =
+        KnownStreams::new(account.id, account.identity_order(), reader, Rules::new(&account.rules)?);
     known.reserve(streams.len_of(owner));
     let mut adult = AdultStreams::default();
     streams.for_each_of(owner, |stream: Stream| {
         adult.note(stream.id, stream.is_adult());
         known.add(&stream);
     })?;
+    job.check_stop()?;
+    known.assign(&list.keys.entries);
 
     let mut selection = Selection::new(job)?;
     let mut few = Some(Vec::new());

@@ -54,6 +54,11 @@ pub enum ImportError {
         "only {n_seen} streams are left of the {n_known} that the playlist had in the last week; nothing changes until an admin confirms it"
     )]
     Dwindled { n_known: u64, n_seen: u64 },
+    /// Most streams of a panel have the number that another one had; it needs the confirmation of an admin.
+    #[error(
+        "only {n_agreeing} of {n_pairs} streams have the name that their number had before, so the provider has probably numbered them anew; nothing changes until an admin confirms it"
+    )]
+    Renumbered { n_pairs: u64, n_agreeing: u64 },
     #[error("the account has an invalid rule: {0}")]
     Rules(#[from] RulesError),
     #[error("the filter with the id {id} is invalid: {cause}")]
@@ -85,9 +90,10 @@ impl ImportError {
     pub fn outcome(&self) -> Option<RefreshOutcome> {
         match self {
             Self::NoSuchAccount | Self::Inactive | Self::NoList | Self::Stopped => None,
-            Self::Shrunken { .. } | Self::Unfamiliar { .. } | Self::Dwindled { .. } => {
-                Some(RefreshOutcome::AwaitingConfirmation)
-            }
+            Self::Shrunken { .. }
+            | Self::Unfamiliar { .. }
+            | Self::Dwindled { .. }
+            | Self::Renumbered { .. } => Some(RefreshOutcome::AwaitingConfirmation),
             _ => Some(RefreshOutcome::Error),
         }
     }

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::error::ImportError;
+use super::preview::PreviewSlot;
 use super::progress::RefreshStatus;
 use crate::clock::now_ms;
 use crate::events::{Events, StoredEvent};
@@ -80,6 +81,10 @@ pub struct ImportSummary {
     pub n_removed: u64,
     /// Number of entries that filters and disabled groups left out.
     pub n_left_out: u64,
+    /// Number of known streams under another address. They are among the changed ones.
+    pub n_moved: u64,
+    /// Number of known streams that several entries could be, so that none is.
+    pub n_contested: u64,
     /// Number of entries that are films and episodes, and not streams.
     pub n_titles: u64,
     /// The changes of channels.
@@ -107,7 +112,17 @@ impl ImportSummary {
     /// Returns the summary as a sentence for an admin.
     pub fn sentence(&self) -> String {
         let Self {
-            n_entries, n_new, n_changed, n_stale, n_removed, n_left_out, n_titles, n_problems, ..
+            n_entries,
+            n_new,
+            n_changed,
+            n_stale,
+            n_removed,
+            n_left_out,
+            n_moved,
+            n_contested,
+            n_titles,
+            n_problems,
+            ..
         } = self;
         let contents = match self.contents.is_only_channels() {
             true => String::new(),
@@ -116,6 +131,14 @@ impl ImportSummary {
         let mut text = format!(
             "{n_entries} entries{contents}: {n_new} new, {n_changed} changed, {n_stale} no longer listed, {n_removed} removed."
         );
+        if *n_moved > 0 {
+            text += &format!(" {n_moved} of the changed streams have another address.");
+        }
+        if *n_contested > 0 {
+            text += &format!(
+                " {n_contested} streams were not found again, because several entries could be each of them."
+            );
+        }
         if *n_titles > 0 {
             text += &format!(" {n_titles} films and episodes are titles of the library.");
         }
@@ -180,6 +203,8 @@ pub(super) struct Job {
     pub(super) began: Instant,
     /// The address of the account that is asked; `None` for the only one.
     pub(super) address: Option<SourceUrl>,
+    /// Where the result is left if nothing is to be written.
+    pub(super) preview: Option<PreviewSlot>,
 }
 
 impl Job {

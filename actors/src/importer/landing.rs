@@ -86,6 +86,13 @@ impl LastingIds {
         Ok(id)
     }
 
+    /// Records a known stream under its present identity, if that has changed.
+    fn moved(&mut self, id: StreamId, matched: &MatchedEntry) {
+        if matched.is_moved {
+            self.changes.set(id, Some(self.key(&matched.properties)));
+        }
+    }
+
     fn removed(&mut self, id: StreamId) {
         self.changes.set(id, None);
     }
@@ -180,6 +187,7 @@ impl AccountRecords {
         let is_as_read = |it: &Account| {
             it.list == self.account.list
                 && it.identity == self.account.identity
+                && it.identity_keys == self.account.identity_keys
                 && it.rules == self.account.rules
                 && it.filters == self.account.filters
         };
@@ -218,8 +226,12 @@ fn put_few(
                 write.put(&new)?;
             }
             EntryChange::Changed(id) | EntryChange::Unchanged(id) => {
+                let stream = stream_of_account(write.get(id.0)?, ids.account);
+                if stream.is_some() {
+                    ids.moved(id, &taken);
+                }
                 // A stream that an admin deleted meanwhile is not created again by the older playlist.
-                if let Some(mut stream) = stream_of_account(write.get(id.0)?, ids.account)
+                if let Some(mut stream) = stream
                     && stream.refreshed(taken.properties, taken.rule, taken.nth, vanishing.now)
                 {
                     write.put(&stream)?;
@@ -236,7 +248,7 @@ fn put_few(
                 write.remove::<Stream>(it.id.0)?;
             }
             Some(mut stream) => {
-                stream.mark_stale(it.nth, vanishing);
+                stream.mark_stale(vanishing);
                 write.put(&stream)?;
             }
         }
@@ -270,7 +282,10 @@ fn put_all(
         }
         let id = match taken.change {
             EntryChange::New => ids.assign(&taken.properties, || bulk.next_id())?,
-            EntryChange::Changed(id) | EntryChange::Unchanged(id) => id,
+            EntryChange::Changed(id) | EntryChange::Unchanged(id) => {
+                ids.moved(id, &taken);
+                id
+            }
         };
         let stream = taken.into_stream(vanishing.now, || Ok(id), |id| streams.get(id.0))?;
         bulk.put(&stream)?;
@@ -280,7 +295,7 @@ fn put_all(
     for it in gone.iter().filter(|it| it.action != MissingAction::Remove) {
         job.check_stop()?;
         if let Some(mut stream) = stream_of_account(streams.get(it.id.0)?, job.account.id) {
-            stream.mark_stale(it.nth, vanishing);
+            stream.mark_stale(vanishing);
             bulk.put(&stream)?;
         }
     }
@@ -306,7 +321,7 @@ fn merge(
             (Some(mut theirs), Some(ours)) => {
                 match ours.last_seen {
                     None => drop(theirs.refreshed(ours.provider, ours.rule, ours.nth, vanishing.now)),
-                    Some(_) => theirs.mark_stale(ours.nth, vanishing),
+                    Some(_) => theirs.mark_stale(vanishing),
                 }
                 write.put(&theirs)?;
             }
@@ -333,7 +348,7 @@ fn keep_used(
     let streams = before.collection::<Stream>();
     for it in removed.iter().filter(|it| is_used(channels, it.id)) {
         if let Some(mut stream) = streams.get(it.id.0)? {
-            stream.mark_stale(it.nth, vanishing);
+            stream.mark_stale(vanishing);
             ids.changes.set(stream.id, Some(ids.key(&stream.provider)));
             write.put(&stream)?;
         }
@@ -344,8 +359,10 @@ fn keep_used(
 #[cfg(test)]
 mod tests {
     use domain::stream::RequestHeaders;
+    use domain::stream_identity::KeyReader;
 
     use super::*;
+    use crate::importer::reading::ListKeys;
     use crate::refresh::Spool;
 
     /// An estimate that is far too high would refuse imports that fit, one that is far too low would be useless.
@@ -369,7 +386,8 @@ mod tests {
             let mut entries = Spool::new(u64::MAX);
             (1..=n).for_each(|id| entries.push(&properties(id)).unwrap());
             let (findings, contents) = (Default::default(), Default::default());
-            let expected = expected_bytes(&ReadList { entries, findings, contents, origin: None });
+            let keys = ListKeys { reader: KeyReader::new(Vec::new()), entries: Vec::new() };
+            let expected = expected_bytes(&ReadList { entries, keys, findings, contents, origin: None });
             let store = Store::temporary(storage::records::schema()).unwrap();
             let mut bulk = store.bulk_write::<Stream>(2).unwrap();
             for id in 1..=n {

@@ -17,7 +17,7 @@ use domain::stream::{RequestHeaders, StreamProperties};
 use super::error::ImportError;
 use super::job::{ImportSummary, Job};
 use super::progress::RefreshPhase;
-use super::reading::ReadList;
+use super::reading::{ListKeys, ReadList};
 use super::{logins, run};
 use crate::fetch::Fetch;
 use crate::memory::usable_bytes;
@@ -88,6 +88,7 @@ fn read_streams(
     mut findings: PlaylistFindings,
 ) -> Result<ReadList, ImportError> {
     let mut entries = Spool::new(spool::bytes_max(usable_bytes()));
+    let mut keys = ListKeys::new(&job.account);
     let origin = bytes.origin();
     let (mut number, mut n_entries, mut n_categorised, mut n_read) = (0, 0, 0_u64, 0);
     let mut contents = ContentCounts::default();
@@ -120,7 +121,9 @@ fn read_streams(
                 n_entries += 1;
                 contents.add(stream.content);
                 if written.is_ok() {
-                    written = entries.push(&properties(stream, login, categories));
+                    let properties = properties(stream, login, categories);
+                    keys.add(&properties);
+                    written = entries.push(&properties);
                 }
             }
             Err(error) => problem(&mut findings, number, "stream", error),
@@ -138,7 +141,7 @@ fn read_streams(
     }
     findings.n_entries = n_entries;
     job.reporter.update(|it| it.entries = n_entries);
-    Ok(ReadList { entries, findings, contents, origin: origin.get().copied() })
+    Ok(ReadList { entries, keys, findings, contents, origin: origin.get().copied() })
 }
 
 /// Splits the elements of a list. `on_piece` is called with the number of bytes of each piece.

@@ -1,11 +1,13 @@
 //! Reads the playlist of an account into a spool.
 
+use domain::account::Account;
 use domain::egress::Distance;
 use domain::group;
 use domain::playlist::content::ContentCounts;
 use domain::playlist::delta;
 use domain::playlist::m3u::PlaylistEntry;
 use domain::stream::StreamProperties;
+use domain::stream_identity::{IdentityKeys, KeyReader, account_logins};
 
 use super::error::ImportError;
 use super::job::Job;
@@ -18,6 +20,7 @@ use crate::refresh::spool::{self, Spool};
 pub(super) struct ReadList {
     /// The stream properties of each entry, in the order of the playlist.
     pub(super) entries: Spool<StreamProperties>,
+    pub(super) keys: ListKeys,
     pub(super) findings: PlaylistFindings,
     pub(super) contents: ContentCounts,
     /// The network that it came from; `None` for a file.
@@ -30,9 +33,28 @@ impl ReadList {
     }
 }
 
+/// The keys of the entries of a playlist, in its order.
+pub(super) struct ListKeys {
+    /// Reads the keys of streams as those of the entries were read.
+    pub(super) reader: KeyReader,
+    pub(super) entries: Vec<IdentityKeys>,
+}
+
+impl ListKeys {
+    pub(super) fn new(account: &Account) -> Self {
+        Self { reader: KeyReader::new(account_logins(account)), entries: Vec::new() }
+    }
+
+    /// Adds the next entry.
+    pub(super) fn add(&mut self, properties: &StreamProperties) {
+        self.entries.push(self.reader.read(properties));
+    }
+}
+
 /// Reads a playlist to its end, and reports the progress.
 pub(super) fn read(job: &Job, bytes: PlaylistBytes) -> Result<ReadList, ImportError> {
     let mut entries = Spool::new(spool::bytes_max(usable_bytes()));
+    let mut keys = ListKeys::new(&job.account);
     let mut contents = ContentCounts::default();
     let mut is_parsing = false;
     let origin = bytes.origin();
@@ -42,6 +64,7 @@ pub(super) fn read(job: &Job, bytes: PlaylistBytes) -> Result<ReadList, ImportEr
             let mut properties = properties(entry);
             job.normalise(&mut properties);
             contents.add(properties.content);
+            keys.add(&properties);
             entries.push(&properties)
         },
         |n_bytes, findings| {
@@ -55,7 +78,7 @@ pub(super) fn read(job: &Job, bytes: PlaylistBytes) -> Result<ReadList, ImportEr
             Ok::<_, ImportError>(())
         },
     )?;
-    Ok(ReadList { entries, findings, contents, origin: origin.get().copied() })
+    Ok(ReadList { entries, keys, findings, contents, origin: origin.get().copied() })
 }
 
 /// Returns the stream properties of an entry, with a group name of an acceptable length.

@@ -24,7 +24,7 @@ use super::job::{ImportOptions, ImportSummary, Job, Reporter};
 use super::landing::{self, Landing};
 use super::progress::{RefreshPhase, RefreshStatus};
 use super::reading::{self, ReadList};
-use super::{adult, compare, panel, sync};
+use super::{adult, compare, panel, preview, sync};
 use crate::addresses::AccountAddresses;
 use crate::catalogue::playlist::{TitleImport, has_titles};
 use crate::fetch::Fetch;
@@ -60,6 +60,7 @@ pub async fn import(
                 reporter: reporter.clone(),
                 began: Instant::now(),
                 address: None,
+                preview: None,
             };
             let done = work_at_addresses(fetch, job).await;
             let done = if stop.is_cancelled() && done.is_err() { Err(ImportError::Stopped) } else { done };
@@ -75,7 +76,7 @@ pub async fn import(
 }
 
 /// Returns the account if it can be imported.
-fn begin(models: &Models, account: AccountId) -> Result<Arc<Account>, ImportError> {
+pub(super) fn begin(models: &Models, account: AccountId) -> Result<Arc<Account>, ImportError> {
     let account = models.accounts.load().get(account.0).cloned().ok_or(ImportError::NoSuchAccount)?;
     match account.list {
         PlaylistLocation::None => Err(ImportError::NoList),
@@ -117,7 +118,7 @@ async fn work_at_addresses(fetch: &Fetch, mut job: Job) -> Result<ImportSummary,
 }
 
 /// Feeds the thread that does the work, and waits for it.
-async fn work(fetch: &Fetch, job: Job) -> Result<ImportSummary, ImportError> {
+pub(super) async fn work(fetch: &Fetch, job: Job) -> Result<ImportSummary, ImportError> {
     let stop = job.stop.clone();
     let source = match &job.account.list {
         PlaylistLocation::Panel(login) => {
@@ -147,6 +148,10 @@ fn run(job: &Job, bytes: PlaylistBytes) -> Result<ImportSummary, ImportError> {
 
 /// Checks a list that was read, and writes its differences.
 pub(super) fn import_list(job: &Job, list: &ReadList) -> Result<ImportSummary, ImportError> {
+    if let Some(slot) = &job.preview {
+        *slot.lock() = Some(preview::preview(job, list)?);
+        return Ok(ImportSummary::default());
+    }
     guard(job, list)?;
     let mut bulk = None;
     loop {
@@ -197,7 +202,7 @@ fn import_titles(job: &Job, list: &ReadList) {
 }
 
 /// Checks that the data is a playlist, and that its size is plausible.
-fn guard(job: &Job, list: &ReadList) -> Result<(), ImportError> {
+pub(super) fn guard(job: &Job, list: &ReadList) -> Result<(), ImportError> {
     let refresh = job.models.refreshes.load().get(job.account.id.0).cloned();
     // Streams that were not imported by a refresh count as a previous playlist.
     let stored = || job.models.store.collection::<Stream>().len_of(u64::from(job.account.id.0)) as u64;

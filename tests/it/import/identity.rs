@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use actors::ImportOptions;
-use domain::account::StreamIdentity;
 use domain::stream::Stream;
 use storage::{ChangeMessage, ChangedIds};
 
@@ -46,9 +45,8 @@ async fn a_stream_keeps_its_id_over_ten_refreshes_with_shuffles_renames_and_gaps
 }
 
 #[tokio::test]
-async fn a_changed_password_or_host_keeps_stream_ids_if_the_account_identifies_by_stream_id() {
+async fn a_changed_password_or_host_keeps_stream_ids() {
     let fixture = ImportFixture::new().await;
-    fixture.account(A, |it| it.identity = StreamIdentity::StreamId).await;
     fixture.server.body(plain(1..50));
     fixture.import(A, START).await.unwrap();
     let before: Vec<_> = fixture.streams(A).await.iter().map(|it| it.id).collect();
@@ -173,4 +171,41 @@ async fn two_entries_with_the_same_url_stay_two_streams() {
     let after = fixture.streams(A).await;
     assert_eq!(after[0], before[0]);
     assert_eq!((after[1].id, after[1].name()), (before[1].id, "Zwei"));
+}
+
+/// Returns a list whose addresses have another token each time.
+fn with_tokens(n_entries: usize, token: &str) -> String {
+    let entry = |it: usize| {
+        format!(
+            "#EXTINF:-1 tvg-id=\"id{it}\" group-title=\"G\",Channel {it}\nhttp://cdn.example/{token}/{it}/index.m3u8\n"
+        )
+    };
+    "#EXTM3U\n".to_owned() + &(0..n_entries).map(entry).collect::<String>()
+}
+
+// Holds T-sync.10 for few and for many streams.
+#[tokio::test]
+async fn streams_keep_ids_channels_and_edits_when_every_address_changes() {
+    for n_entries in [20, MANY] {
+        let fixture = ImportFixture::new().await;
+        fixture.server.body(with_tokens(n_entries, "AAAA1111"));
+        fixture.import(A, START).await.unwrap();
+        let before = fixture.streams(A).await;
+        fixture.channel(1, &[before[3].id]).await;
+        fixture.edit(before[3].id, |it| it.program = Some(7)).await;
+        fixture.edit(before[4].id, |it| it.manual.name = Some("mine".to_owned())).await;
+        fixture.server.body(with_tokens(n_entries, "BBBB2222"));
+        let imported = fixture.import(A, START + HOUR).await.unwrap();
+        assert_eq!((imported.n_new, imported.n_stale, imported.n_moved as usize), (0, 0, n_entries));
+        let after = fixture.streams(A).await;
+        let ids = |of: &[Stream]| of.iter().map(|it| it.id).collect::<Vec<_>>();
+        assert_eq!(ids(&after), ids(&before));
+        assert!(after.iter().all(|it| !it.is_stale() && it.url().expose().contains("/BBBB2222/")));
+        assert_eq!((after[3].program, after[4].name()), (Some(7), "mine"), "{n_entries} entries");
+        let message = fixture.refresh(A).message;
+        assert!(
+            message.contains(&format!("{n_entries} of the changed streams have another address")),
+            "{message}"
+        );
+    }
 }

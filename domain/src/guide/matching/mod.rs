@@ -22,5 +22,9 @@ pub use self::keys::{NormalKey, guide_id, station};
 pub use self::matcher::{CANDIDATES_MAX, Candidate, Decision, GuideEntry, MatchResult, Matcher, Subject};
 pub use self::names::{NameRules, NormalName};
 pub use self::score::Reason;
+pub(crate) use self::scripts::plain;
 pub use self::settings::{IGNORED_TEXT_CHARS_MAX, IGNORED_TEXTS_MAX, MatchSettings};
 pub use self::vocabulary::Quality;
+pub(crate) use self::vocabulary::{
+    digits, is_common_word, is_decoration, is_leading_code, is_remark, is_weak, quality,
+};

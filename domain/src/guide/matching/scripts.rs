@@ -4,7 +4,7 @@ use icu_normalizer::DecomposingNormalizerBorrowed;
 
 /// Returns the compatible basic form of a text: superscript and wide letters become plain ones, accents are removed, and
 /// signs such as ™ are left out. The case stays.
-pub(super) fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     if text.is_ascii() {
         return text.to_owned();
     }

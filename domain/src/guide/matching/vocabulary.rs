@@ -18,7 +18,7 @@ impl Quality {
 }
 
 /// Returns the quality that a word states. Codecs and frame rates state none, so they are standard.
-pub(super) fn quality(word: &str) -> Option<Quality> {
+pub(crate) fn quality(word: &str) -> Option<Quality> {
     Some(match word {
         "uhd" | "4k" | "8k" | "4kuhd" | "uhd4k" | "2160p" | "3840p" | "4320p" | "ultrahd" | "uhdr" => {
             Quality::Ultra
@@ -56,12 +56,12 @@ pub(super) fn quality_of_two(first: &str, second: &str) -> Option<Quality> {
 }
 
 /// Returns whether a provider adds this word at the beginning or the end of a name.
-pub(super) fn is_decoration(word: &str) -> bool {
+pub(crate) fn is_decoration(word: &str) -> bool {
     matches!(word, "vip" | "raw" | "backup" | "bkup" | "bkp" | "bk" | "multiaudio")
 }
 
 /// Returns whether a word is not part of the name when it stands alone in brackets or before a separator.
-pub(super) fn is_remark(word: &str) -> bool {
+pub(crate) fn is_remark(word: &str) -> bool {
     is_decoration(word)
         || matches!(
             word,
@@ -144,7 +144,7 @@ pub(super) fn is_region(word: &str) -> bool {
 }
 
 /// Returns whether names of one channel differ in this word.
-pub(super) fn is_weak(word: &str) -> bool {
+pub(crate) fn is_weak(word: &str) -> bool {
     matches!(word, "tv" | "channel" | "the" | "television")
 }
 
@@ -159,7 +159,7 @@ pub(super) fn is_before_east(word: &str) -> bool {
 }
 
 /// Returns the digits of a number that is written as a word.
-pub(super) fn digits(word: &str) -> Option<&'static str> {
+pub(crate) fn digits(word: &str) -> Option<&'static str> {
     Some(match word {
         "zero" => "0",
         "one" | "uno" | "eins" | "een" => "1",
@@ -179,7 +179,7 @@ pub(super) fn digits(word: &str) -> Option<&'static str> {
 }
 
 /// Country codes that are also common words, so that they count only beside a separator or in brackets.
-pub(super) fn is_common_word(code: &str) -> bool {
+pub(crate) fn is_common_word(code: &str) -> bool {
     matches!(
         code,
         "am" | "arm"
@@ -215,6 +215,6 @@ pub(super) fn is_common_word(code: &str) -> bool {
 }
 
 /// Country codes that begin a name without a separator.
-pub(super) fn is_leading_code(code: &str) -> bool {
+pub(crate) fn is_leading_code(code: &str) -> bool {
     matches!(code, "uk" | "ger" | "fra" | "ita" | "esp" | "swe" | "pol" | "tur" | "rus" | "alb" | "exyu")
 }

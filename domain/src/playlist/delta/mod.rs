@@ -1,20 +1,21 @@
 //! Compares the stored streams of an account with the entries of a playlist, and so finds the changes of a refresh.
 //!
-//! Designed for half a million entries that are read one by one. It keeps 72 bytes per stored stream and none of its
-//! text; an entry is compared and forgotten. One pass over the playlist counts the changes, and a second one, after
-//! [`KnownStreams::rewind`], writes them.
+//! Designed for half a million entries that are read one by one. It keeps the keys of each stored stream and of each entry,
+//! about 150 and 100 bytes, and none of their text. First all entries are [assigned](KnownStreams::assign) to streams by
+//! their keys; then one pass over the playlist counts the changes, and a second one, after [`KnownStreams::rewind`],
+//! writes them.
 //!
 //! ```text
-//!   store ── add ─▶ KnownStreams ◀─ match_entry ── entries of the playlist
-//!                     │  └─────────▶ MatchedEntry: new, unchanged or changed ─▶ record of the next version
+//!   store ── add ─▶ KnownStreams ◀─ assign ─────── keys of all entries
+//!                     │  ▲ └──────▶ MatchedEntry: new, unchanged or changed ─▶ record of the next version
+//!                     │  └───────── match_properties ── entries of the playlist
 //!                     └── finish ──▶ MissingStream: becomes stale, or is removed
 //! ```
 
-mod identity;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod model;
 
-pub use self::identity::{film_id, live_id};
+pub use crate::stream_identity::{film_id, live_id};
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -29,6 +30,9 @@ use crate::playlist::rules::Rules;
 use crate::playlist::{adult, attributes, content};
 use crate::source_url::SourceUrl;
 use crate::stream::{Stream, StreamOverrides, StreamProperties};
+use crate::stream_identity::{
+    Assignment, IdentityKey, IdentityKeys, KeyReader, PanelAgreement, assign, panel_id,
+};
 
 /// The result of a size check, before anything of a playlist is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,22 +77,23 @@ impl SeenAgain {
 /// The streams of one account before the refresh, and whether the playlist contains them.
 pub struct KnownStreams {
     account: AccountId,
-    identity: StreamIdentity,
+    /// The order in which keys are compared.
+    order: Vec<IdentityKey>,
+    reader: KeyReader,
     rules: Rules,
-    /// Sorted by identity and position once sealed.
     items: Vec<KnownStream>,
-    is_sealed: bool,
-    /// Number of entries per identity that no stored stream has. Bounded by the entries of the playlist.
-    others: HashMap<IdentityHash, u32>,
+    /// The keys of `items`.
+    keys: Vec<IdentityKeys>,
+    assignment: Assignment,
+    /// Positions of new entries with the address of another one. All others are the first.
+    new_nths: HashMap<usize, u32>,
+    /// Position of the next entry in the playlist.
+    next: usize,
     counts: DeltaCounts,
 }
 
-/// A 128-bit hash of an identity.
-type IdentityHash = [u64; 2];
-
 /// The compact form of a stored stream.
 struct KnownStream {
-    key: IdentityHash,
     fingerprint: u64,
     added_at: i64,
     updated_at: i64,
@@ -96,11 +101,7 @@ struct KnownStream {
     last_seen: Option<i64>,
     id: StreamId,
     nth: u32,
-    /// Number of entries with this identity so far. Counted in the first stream of an identity.
-    n_seen: u32,
     is_edited: bool,
-    /// Its position differs from that in its record.
-    is_moved: bool,
     is_seen: bool,
     /// The playlist contains it, and the account does not want it.
     is_left_out: bool,
@@ -114,6 +115,8 @@ pub struct DeltaCounts {
     pub n_same: u64,
     /// Entries that the account does not want; they are in no other count.
     pub n_left_out: u64,
+    /// Known streams under another address. They are also in `n_changed`.
+    pub n_moved: u64,
 }
 
 /// The change that an entry causes.
@@ -131,8 +134,12 @@ pub struct MatchedEntry {
     pub properties: StreamProperties,
     /// Values changed by the account's rules.
     pub rule: StreamOverrides,
-    /// Position among the entries with the same identity in this playlist.
+    /// Position among the streams with the same address when it was created.
     pub nth: u32,
+    /// The key by which its stream was recognised.
+    pub key: Option<IdentityKey>,
+    /// Whether it has another address than its stream.
+    pub is_moved: bool,
     account: AccountId,
     added_at: i64,
     updated_at: i64,
@@ -184,8 +191,6 @@ impl StalePolicy {
 pub struct MissingStream {
     pub id: StreamId,
     pub action: MissingAction,
-    /// The position for [`Stream::mark_stale`].
-    pub nth: u32,
 }
 
 /// The action for a stored stream that is missing from the playlist.
@@ -199,14 +204,18 @@ pub enum MissingAction {
 }
 
 impl KnownStreams {
-    pub fn new(account: AccountId, identity: StreamIdentity, rules: Rules) -> Self {
+    /// Creates an empty set. `reader` is the one that reads the keys of the entries, and `order` that of the account.
+    pub fn new(account: AccountId, order: &[IdentityKey], reader: KeyReader, rules: Rules) -> Self {
         Self {
             account,
-            identity,
+            order: order.to_vec(),
+            reader,
             rules,
             items: Vec::new(),
-            is_sealed: false,
-            others: HashMap::new(),
+            keys: Vec::new(),
+            assignment: Assignment::default(),
+            new_nths: HashMap::new(),
+            next: 0,
             counts: DeltaCounts::default(),
         }
     }
@@ -214,25 +223,56 @@ impl KnownStreams {
     /// Reserves memory for this many streams. Otherwise adding them takes up to twice the memory.
     pub fn reserve(&mut self, n_streams: usize) {
         self.items.reserve_exact(n_streams);
+        self.keys.reserve_exact(n_streams);
     }
 
-    /// Adds a stored stream of the account. Call before the first entry.
+    /// Adds a stored stream of the account. Call before [`KnownStreams::assign`].
     pub fn add(&mut self, stream: &Stream) {
-        self.is_sealed = false;
+        self.keys.push(self.reader.read(&stream.provider));
         self.items.push(KnownStream {
-            key: key(self.identity, &stream.provider),
-            fingerprint: fingerprint(&stream.provider, &stream.rule, stream.nth),
+            fingerprint: fingerprint(&stream.provider, &stream.rule),
             added_at: stream.added_at,
             updated_at: stream.updated_at,
             last_seen: stream.last_seen,
             id: stream.id,
             nth: stream.nth,
-            n_seen: 0,
-            is_edited: !stream.manual.is_empty() || stream.stream_profile.is_some(),
-            is_moved: false,
+            is_edited: stream.has_edits(),
             is_seen: false,
             is_left_out: false,
         });
+    }
+
+    /// Assigns all entries of a playlist, in its order, to the streams. Call before the first entry.
+    pub fn assign(&mut self, entries: &[IdentityKeys]) {
+        // Streams that are not stale come first, then the one that was first in the playlist, then the oldest.
+        let rank = |at: usize| {
+            let item = &self.items[at];
+            let nth = u64::from(item.nth.min(u32::MAX >> 1));
+            u64::from(item.last_seen.is_some()) << 63 | nth << 32 | u64::from(item.id.0)
+        };
+        self.assignment = assign(&self.order, &self.keys, entries, &rank);
+        self.new_nths = self.positions_of_new(entries);
+    }
+
+    /// Returns the positions of new entries whose address a known stream or an entry before has.
+    fn positions_of_new(&self, entries: &[IdentityKeys]) -> HashMap<usize, u32> {
+        let of_new = (0..entries.len()).filter(|at| self.assignment.of_entry(*at).is_none());
+        let mut new: Vec<(u64, usize)> = of_new.map(|at| (entries[at].address(), at)).collect();
+        new.sort_unstable();
+        let mut next: HashMap<u64, u32> = HashMap::new();
+        for (keys, item) in self.keys.iter().zip(&self.items) {
+            if new.binary_search_by_key(&keys.address(), |it| it.0).is_ok() {
+                let next = next.entry(keys.address()).or_default();
+                *next = (*next).max(item.nth.saturating_add(1));
+            }
+        }
+        let mut positions = HashMap::new();
+        for run in new.chunk_by(|a, b| a.0 == b.0) {
+            let first = next.get(&run[0].0).copied().unwrap_or(0);
+            let nths = (first..=u32::MAX).zip(run).filter(|it| it.0 > 0);
+            positions.extend(nths.map(|(nth, (_, at))| (*at, nth)));
+        }
+        positions
     }
 
     /// Compares the next entry of the playlist.
@@ -242,45 +282,40 @@ impl KnownStreams {
 
     /// Matches the properties of the next entry; see [`stream_properties`].
     pub fn match_properties(&mut self, properties: StreamProperties) -> MatchedEntry {
-        self.seal();
+        let at = self.next;
+        self.next += 1;
         let rule = self.rules.apply(&properties);
-        let key = key(self.identity, &properties);
-        let first = self.items.partition_point(|it| it.key < key);
-        let n_seen = match self.items.get_mut(first) {
-            Some(item) if item.key == key => &mut item.n_seen,
-            _ => self.others.entry(key).or_default(),
-        };
-        let nth = *n_seen;
-        *n_seen = n_seen.saturating_add(1);
-        let same_key = self.items[first..].partition_point(|it| it.key == key && it.nth < nth);
+        let known = self.assignment.of_entry(at);
         let mut matched = MatchedEntry {
             change: EntryChange::New,
-            properties,
-            rule,
-            nth,
+            nth: self.new_nths.get(&at).copied().unwrap_or(0),
+            key: known.and_then(|it| self.assignment.of_known(it)),
+            is_moved: false,
             account: self.account,
             added_at: 0,
             updated_at: 0,
             is_edited: false,
-            item: None,
+            item: known,
+            properties,
+            rule,
         };
-        match self.items.get_mut(first + same_key) {
-            Some(item) if item.key == key && item.nth == nth => {
-                item.is_seen = true;
-                matched.item = Some(first + same_key);
-                matched.added_at = item.added_at;
-                matched.updated_at = item.updated_at;
-                matched.is_edited = item.is_edited;
-                let is_same = item.fingerprint == fingerprint(&matched.properties, &matched.rule, nth);
-                if is_same && item.last_seen.is_none() {
-                    self.counts.n_same += 1;
-                    matched.change = EntryChange::Unchanged(item.id);
-                } else {
-                    self.counts.n_changed += 1;
-                    matched.change = EntryChange::Changed(item.id);
-                }
-            }
-            _ => self.counts.n_new += 1,
+        let Some(known) = known else {
+            self.counts.n_new += 1;
+            return matched;
+        };
+        matched.is_moved = self.keys[known].address() != self.reader.address(&matched.properties);
+        let item = &mut self.items[known];
+        item.is_seen = true;
+        (matched.nth, matched.added_at, matched.updated_at) = (item.nth, item.added_at, item.updated_at);
+        matched.is_edited = item.is_edited;
+        let is_same = item.fingerprint == fingerprint(&matched.properties, &matched.rule);
+        if is_same && item.last_seen.is_none() {
+            self.counts.n_same += 1;
+            matched.change = EntryChange::Unchanged(item.id);
+        } else {
+            self.counts.n_changed += 1;
+            self.counts.n_moved += u64::from(matched.is_moved);
+            matched.change = EntryChange::Changed(item.id);
         }
         matched
     }
@@ -293,6 +328,7 @@ impl KnownStreams {
             EntryChange::Unchanged(_) => self.counts.n_same -= 1,
             EntryChange::Changed(_) => self.counts.n_changed -= 1,
         }
+        self.counts.n_moved -= u64::from(matched.is_moved);
         self.counts.n_left_out += 1;
         if let Some(item) = matched.item.and_then(|it| self.items.get_mut(it)) {
             (item.is_seen, item.is_left_out) = (false, true);
@@ -304,13 +340,30 @@ impl KnownStreams {
         self.counts
     }
 
-    /// Forgets the entries, so that a second pass over the same playlist gives the same results.
+    /// Returns how far names confirm panel ids. They do not count unless it [is trusted](PanelAgreement::is_trusted).
+    pub fn panel_ids(&self) -> PanelAgreement {
+        self.assignment.panel_ids
+    }
+
+    /// Returns the number of known streams that several entries could be, so that none is.
+    pub fn n_contested(&self) -> u64 {
+        self.assignment.n_contested
+    }
+
+    /// Returns the number of streams that each key recognised, in the order of the keys.
+    pub fn recognised(&self) -> Vec<(IdentityKey, u64)> {
+        let n = |key: IdentityKey| {
+            (0..self.items.len()).filter(|it| self.assignment.of_known(*it) == Some(key)).count() as u64
+        };
+        self.order.iter().map(|it| (*it, n(*it))).collect()
+    }
+
+    /// Begins again with the first entry, so that a second pass over the same playlist gives the same results.
     pub fn rewind(&mut self) {
         for item in &mut self.items {
-            item.n_seen = 0;
             (item.is_seen, item.is_left_out) = (false, false);
         }
-        self.others.clear();
+        self.next = 0;
         self.counts = DeltaCounts::default();
     }
 
@@ -325,11 +378,15 @@ impl KnownStreams {
         self.count_seen(|it| it.added_at <= since && it.last_seen.is_none_or(|then| then >= since))
     }
 
+    /// A stream of which only the name agrees does not count as seen: the list of somebody else has the same names.
     fn count_seen(&self, is_known: impl Fn(&KnownStream) -> bool) -> SeenAgain {
-        let known = self.items.iter().filter(|it| is_known(it));
-        known.fold(SeenAgain::default(), |sum, it| SeenAgain {
+        let known = self.items.iter().enumerate().filter(|it| is_known(it.1));
+        known.fold(SeenAgain::default(), |sum, (at, it)| SeenAgain {
             n_known: sum.n_known + 1,
-            n_seen: sum.n_seen + u64::from(it.is_seen || it.is_left_out),
+            n_seen: sum.n_seen
+                + u64::from(
+                    (it.is_seen || it.is_left_out) && self.assignment.of_known(at) != Some(IdentityKey::Name),
+                ),
         })
     }
 
@@ -338,40 +395,17 @@ impl KnownStreams {
     ///
     /// A missing stream becomes stale first and is removed by a later refresh, even if weeks pass between the two. One that
     /// was left out is removed at once, unless an admin changed it.
-    pub fn finish(&mut self, at: StalePolicy, is_used: impl Fn(StreamId) -> bool) -> Vec<MissingStream> {
-        self.seal();
+    pub fn finish(&self, at: StalePolicy, is_used: impl Fn(StreamId) -> bool) -> Vec<MissingStream> {
         let action = |item: &KnownStream| match item.last_seen {
             _ if item.is_left_out && !item.is_edited && !is_used(item.id) => MissingAction::Remove,
             Some(then) if at.is_over(then) && !is_used(item.id) => MissingAction::Remove,
-            Some(then) if !item.is_moved && at.last_seen(Some(then)) == then => MissingAction::KeepStale,
+            Some(then) if at.last_seen(Some(then)) == then => MissingAction::KeepStale,
             _ => MissingAction::MarkStale,
         };
         let gone = self.items.iter().filter(|it| !it.is_seen);
-        let mut gone: Vec<_> =
-            gone.map(|it| MissingStream { id: it.id, action: action(it), nth: it.nth }).collect();
+        let mut gone: Vec<_> = gone.map(|it| MissingStream { id: it.id, action: action(it) }).collect();
         gone.sort_unstable_by_key(|it| it.id);
         gone
-    }
-
-    /// Sorts the streams, and separates streams with the same identity and position, which occur after the account's
-    /// identity setting was changed.
-    fn seal(&mut self) {
-        if std::mem::replace(&mut self.is_sealed, true) {
-            return;
-        }
-        // The older stream keeps its position, because channels use it.
-        self.items.sort_unstable_by_key(|it| (it.key, it.nth, it.id));
-        let mut before: Option<(IdentityHash, u32)> = None;
-        for item in &mut self.items {
-            if let Some((key, nth)) = before
-                && key == item.key
-                && item.nth <= nth
-            {
-                item.nth = nth.saturating_add(1);
-                item.is_moved = true;
-            }
-            before = Some((item.key, item.nth));
-        }
     }
 }
 
@@ -426,13 +460,32 @@ impl Stream {
     }
 
     /// Marks a stream that the playlist does not contain as stale.
-    pub fn mark_stale(&mut self, nth: u32, at: StalePolicy) {
+    pub fn mark_stale(&mut self, at: StalePolicy) {
         let last_seen = Some(at.last_seen(self.last_seen));
-        if self.last_seen != last_seen || self.nth != nth {
+        if self.last_seen != last_seen {
             self.last_seen = last_seen;
-            self.nth = nth;
             self.updated_at = at.now;
         }
+    }
+
+    /// Returns whether an admin changed it, so that a refresh must not build its record from the playlist alone.
+    fn has_edits(&self) -> bool {
+        // By name, so that a new field does not compile until it is handled here.
+        let Self {
+            id: _,
+            account: _,
+            provider: _,
+            rule: _,
+            manual,
+            nth: _,
+            stream_profile,
+            program,
+            leaves_still_picture,
+            added_at: _,
+            updated_at: _,
+            last_seen: _,
+        } = self;
+        !manual.is_empty() || stream_profile.is_some() || program.is_some() || *leaves_still_picture
     }
 }
 
@@ -465,32 +518,15 @@ pub(crate) fn panel_id_of(identity: StreamIdentity, url: &SourceUrl) -> Option<S
     match identity {
         StreamIdentity::Url => None,
         StreamIdentity::StreamId => {
-            let (content, id) = identity::panel_id(url)?;
+            let (content, id) = panel_id(url)?;
             let program = url.split_program().1.map(|it| format!(" program {it}"));
             Some(format!("{content:?} {id}{}", program.unwrap_or_default()))
         }
     }
 }
 
-/// Returns the hash of an identity. Valid for one refresh only, never stored.
-fn key(identity: StreamIdentity, properties: &StreamProperties) -> IdentityHash {
-    let panel_id = match identity {
-        StreamIdentity::Url => None,
-        StreamIdentity::StreamId => identity::panel_id(&properties.url),
-    };
-    [0u8, 1].map(|half| {
-        let mut hasher = DefaultHasher::new();
-        (half, panel_id).hash(&mut hasher);
-        match panel_id {
-            Some(_) => properties.url.split_program().1.hash(&mut hasher),
-            None => properties.url.hash(&mut hasher),
-        }
-        hasher.finish()
-    })
-}
-
 /// Returns a hash of all values that a playlist can change.
-fn fingerprint(properties: &StreamProperties, rule: &StreamOverrides, nth: u32) -> u64 {
+fn fingerprint(properties: &StreamProperties, rule: &StreamOverrides) -> u64 {
     let mut hasher = DefaultHasher::new();
     // By name, so that a new field does not compile until it is handled here.
     let StreamProperties {
@@ -507,7 +543,7 @@ fn fingerprint(properties: &StreamProperties, rule: &StreamOverrides, nth: u32) 
         guide_offset,
         details,
     } = properties;
-    (name, url, tvg_id, group, logo, number, content, archive, is_adult, details, nth, guide_offset)
+    (name, url, tvg_id, group, logo, number, content, archive, is_adult, details, guide_offset)
         .hash(&mut hasher);
     (&headers.user_agent, &headers.referrer, &headers.extra).hash(&mut hasher);
     // Rules change no headers.

@@ -4,13 +4,16 @@
 use std::convert::Infallible;
 
 use super::{
-    EntryChange, KnownStreams, MissingAction, MissingStream, SizeCheck, StalePolicy, check_size, identity,
+    EntryChange, KnownStreams, MissingAction, MissingStream, SizeCheck, StalePolicy, check_size,
+    stream_properties,
 };
-use crate::account::{Rule, RuleField, StreamIdentity};
+use crate::account::{Rule, RuleField};
 use crate::ids::{AccountId, StreamId};
 use crate::playlist::m3u::{self, PlaylistEntry, PlaylistItem, PlaylistLimits};
 use crate::playlist::rules::Rules;
 use crate::stream::Stream;
+use crate::stream_identity::model::assign_simply;
+use crate::stream_identity::{IdentityKey, IdentityKeys, KeyReader};
 
 /// The only account.
 pub const ACCOUNT: AccountId = AccountId(2);
@@ -20,7 +23,8 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// The conditions of a refresh.
 #[derive(Debug, Clone)]
 pub struct RefreshCase {
-    pub identity: StreamIdentity,
+    /// The order in which keys are compared.
+    pub order: Vec<IdentityKey>,
     pub rules: Rules,
     pub at: StalePolicy,
     /// Ids of streams that channels use.
@@ -29,10 +33,21 @@ pub struct RefreshCase {
 
 impl RefreshCase {
     /// Creates a case at a time; the previous refresh was an hour ago.
-    pub fn new(identity: StreamIdentity, now: i64) -> Self {
+    pub fn new(now: i64) -> Self {
         let at = StalePolicy { last_good: now - 3_600_000, now, stale_stream_days: 7 };
-        Self { identity, rules: Rules::default(), at, used: Vec::new() }
+        Self { order: IdentityKey::ALL.to_vec(), rules: Rules::default(), at, used: Vec::new() }
     }
+}
+
+/// Returns the comparison of a playlist with these streams, before its first entry.
+pub fn compare(streams: &[Stream], list: &[PlaylistEntry], case: &RefreshCase) -> KnownStreams {
+    let mut reader = KeyReader::new(Vec::new());
+    let keys: Vec<IdentityKeys> = list.iter().map(|it| reader.read(&stream_properties(it.clone()))).collect();
+    let mut known = KnownStreams::new(ACCOUNT, &case.order, reader, case.rules.clone());
+    known.reserve(streams.len());
+    streams.iter().for_each(|it| known.add(it));
+    known.assign(&keys);
+    known
 }
 
 /// Returns the streams after a refresh, by id. Does the same as the importer: one pass that compares, one that writes.
@@ -42,9 +57,7 @@ pub fn refresh(
     case: &RefreshCase,
     last_id: &mut u32,
 ) -> Vec<Stream> {
-    let mut known = KnownStreams::new(ACCOUNT, case.identity, case.rules.clone());
-    known.reserve(streams.len());
-    streams.iter().for_each(|it| known.add(it));
+    let mut known = compare(streams, list, case);
     let changes: Vec<EntryChange> = list.iter().map(|it| known.match_entry(it.clone()).change).collect();
     let counts = known.counts();
     let gone = known.finish(case.at, |id| case.used.contains(&id));
@@ -68,11 +81,11 @@ pub fn refresh(
     assert_eq!(counts.n_new + counts.n_changed + counts.n_same, list.len() as u64);
     assert_eq!(known.finish(case.at, |id| case.used.contains(&id)), gone);
     assert_eq!(counts.n_changed + counts.n_same + gone.len() as u64, streams.len() as u64);
-    for MissingStream { id, action, nth } in gone {
+    for MissingStream { id, action } in gone {
         let mut stream = streams.iter().find(|it| it.id == id).cloned().expect("it was known");
         match action {
             MissingAction::Remove => continue,
-            MissingAction::MarkStale => stream.mark_stale(nth, case.at),
+            MissingAction::MarkStale => stream.mark_stale(case.at),
             MissingAction::KeepStale => {}
         }
         after.push(stream);
@@ -88,37 +101,30 @@ fn expected(
     case: &RefreshCase,
     last_id: &mut u32,
 ) -> Vec<Stream> {
-    let name = |stream: &Stream| match identity::panel_id(&stream.provider.url) {
-        Some(id) if case.identity == StreamIdentity::StreamId => {
-            format!("{id:?} {:?}", stream.provider.url.split_program().1)
-        }
-        _ => stream.provider.url.expose().to_owned(),
+    let mut reader = KeyReader::new(Vec::new());
+    let known: Vec<IdentityKeys> = streams.iter().map(|it| reader.read(&it.provider)).collect();
+    let properties: Vec<_> = list.iter().map(|it| stream_properties(it.clone())).collect();
+    let entries: Vec<IdentityKeys> = properties.iter().map(|it| reader.read(it)).collect();
+    let rank = |at: usize| {
+        let Stream { nth, id, last_seen, .. } = &streams[at];
+        u64::from(last_seen.is_some()) << 63 | u64::from(*nth) << 32 | u64::from(id.0)
     };
-    // If two streams have the same name and position, the one with the larger id moves to the next free position.
-    let mut positions: Vec<(String, u32, StreamId)> =
-        streams.iter().map(|it| (name(it), it.nth, it.id)).collect();
-    positions.sort();
-    for at in 1..positions.len() {
-        if positions[at].0 == positions[at - 1].0 && positions[at].1 <= positions[at - 1].1 {
-            positions[at].1 = positions[at - 1].1 + 1;
-        }
-    }
+    let of_entries = assign_simply(&case.order, &known, &entries, &rank);
     let mut after: Vec<Stream> = Vec::new();
-    let mut seen: Vec<String> = Vec::new();
-    for entry in list {
-        let properties = super::stream_properties(entry.clone());
+    for (properties, of_entry) in properties.into_iter().zip(of_entries) {
         let rule = case.rules.apply(&properties);
         let mut stream = Stream::new(StreamId(0), ACCOUNT, properties.clone(), case.at.now);
-        let name = name(&stream);
-        let nth = seen.iter().filter(|it| **it == name).count() as u32;
-        seen.push(name.clone());
-        let position = positions.iter().find(|it| it.0 == name && it.1 == nth);
-        if let Some(old) = position.and_then(|position| streams.iter().find(|it| it.id == position.2)) {
-            stream = old.clone();
+        if let Some(old) = of_entry {
+            stream = streams[old].clone();
         } else {
             *last_id += 1;
             stream.id = StreamId(*last_id);
+            let is_new = |it: &&Stream| streams.iter().all(|old| old.id != it.id);
+            let same = streams.iter().chain(after.iter().filter(is_new));
+            let same = same.filter(|it| it.provider.url == properties.url);
+            stream.nth = same.map(|it| it.nth + 1).max().unwrap_or(0);
         }
+        let nth = stream.nth;
         stream.refreshed(properties, rule, nth, case.at.now);
         after.push(stream);
     }
@@ -128,17 +134,15 @@ fn expected(
         }
         let mut stream = stream.clone();
         let stale_ms = i64::from(case.at.stale_stream_days) * DAY_MS;
-        let nth = positions.iter().find(|it| it.2 == stream.id).map_or(0, |it| it.1);
         let StalePolicy { last_good, now, .. } = case.at;
         let is_clock_right = (last_good..=last_good + 90 * DAY_MS).contains(&now);
         match stream.last_seen {
             Some(then) if is_clock_right && now - then >= stale_ms && !case.used.contains(&stream.id) => {
                 continue;
             }
-            Some(then) if nth == stream.nth && is_clock_right && then <= now => {}
-            Some(then) if nth == stream.nth && then == now => {}
+            Some(then) if is_clock_right && then <= now => {}
+            Some(then) if then == now => {}
             before => {
-                stream.nth = nth;
                 let then = before.unwrap_or(last_good);
                 stream.last_seen = Some(if is_clock_right { then.min(now) } else { now });
                 stream.updated_at = now;
@@ -163,10 +167,12 @@ pub fn run_bytes(bytes: &[u8]) {
         entries_max: 40,
     };
     let Some((choice, mut rest)) = bytes.split_first() else { return };
-    let identity = if choice & 1 == 0 { StreamIdentity::Url } else { StreamIdentity::StreamId };
     let rule = Rule { field: RuleField::Name, find: "([a-f]+)".to_owned(), replace: "<$1>".to_owned() };
     let rules = if choice & 2 == 0 { Vec::new() } else { vec![rule] };
-    let mut case = RefreshCase::new(identity, 1_000_000_000);
+    let mut case = RefreshCase::new(1_000_000_000);
+    if choice & 1 == 1 {
+        case.order.reverse();
+    }
     case.rules = Rules::new(&rules).expect("the rules are valid");
     case.at.stale_stream_days = u32::from(choice >> 2 & 3);
     let (mut streams, mut last_id, mut last_id_expected) = (Vec::new(), 0, 0);
@@ -214,8 +220,8 @@ fn admin(streams: &mut [Stream], what: u8, case: &mut RefreshCase) {
         1 => stream.manual = Default::default(),
         2 => stream.stream_profile = Some(crate::ids::StreamProfileId(1)),
         3 => case.used.push(stream.id),
-        4 => case.identity = StreamIdentity::StreamId,
-        5 => case.identity = StreamIdentity::Url,
+        4 => case.order.rotate_left(1),
+        5 => case.order = vec![IdentityKey::Address],
         _ => {}
     }
 }

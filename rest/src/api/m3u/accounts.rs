@@ -192,7 +192,13 @@ async fn update(
                 // A list that was refused may be read now.
                 || account.certificates != before.certificates;
             let reading = |it: &Account| {
-                (it.headers.clone(), it.allowed_networks, it.rules.clone(), it.identity, it.proxy.clone())
+                (
+                    it.headers.clone(),
+                    it.allowed_networks,
+                    it.rules.clone(),
+                    (it.identity, it.identity_keys.clone()),
+                    it.proxy.clone(),
+                )
             };
             let has_new_list = has_new_list || vod::moves_entries(&before, &account);
             let has_new_reading = has_new_list || reading(&account) != reading(&before);

@@ -71,6 +71,7 @@ fn now() -> Vec<Value> {
         written(&samples::account()),
         written_as("live_form", &samples::account_of_panel()),
         written_as("stream_profile", &samples::account_with_stream_profile()),
+        written_as("identity_keys", &samples::account_with_identity_keys()),
         written(&samples::account_group()),
         written(&samples::audit_entry()),
         written(&samples::account_addresses()),

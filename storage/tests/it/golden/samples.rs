@@ -48,6 +48,7 @@ use domain::server_group::ServerGroup;
 use domain::setting::CoreSetting;
 use domain::source_url::SourceUrl;
 use domain::stream::{RequestHeaders, Stream, StreamOverrides, StreamProperties};
+use domain::stream_identity::IdentityKey;
 use domain::stream_ids::{StreamIdPage, StreamKey};
 use domain::stream_profile::StreamProfile;
 use domain::tuner::TunerDevice;
@@ -339,6 +340,12 @@ pub(super) fn account_of_panel() -> Account {
     let profile = AccountProfile::default_of(ProfileId(2), "Default", 1);
     let account = Account::new(AccountId(2), "Panel", list, profile, 1_700_000_000_000);
     Account { live_form: Some(LiveForm::M3u8), ..account }
+}
+
+/// An account with an order of keys of its own.
+pub(super) fn account_with_identity_keys() -> Account {
+    let identity_keys = vec![IdentityKey::GuideId, IdentityKey::Address];
+    Account { identity_keys, ..account_of_panel() }
 }
 
 pub(super) fn group() -> Group {

@@ -4,7 +4,7 @@ use crate::source_url::SourceUrl;
 
 /// The kind of content that a panel serves under an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum PanelContent {
+pub(crate) enum PanelContent {
     Live,
     Movie,
     Series,
@@ -12,7 +12,7 @@ pub(super) enum PanelContent {
 
 /// Returns the kind and the stream id in `/live/user/password/ID.ts`, `/user/password/ID`, `/movie/…` and `/series/…`,
 /// on any host, with any extension or none. `None` for any other address.
-pub(super) fn panel_id(url: &SourceUrl) -> Option<(PanelContent, &str)> {
+pub(crate) fn panel_id(url: &SourceUrl) -> Option<(PanelContent, &str)> {
     if !url.is_http() {
         return None;
     }

@@ -1,0 +1,240 @@
+//! The comparison values of an entry or a stream: hashes with a key that is valid for one refresh only. They are neither
+//! stored nor shown, because addresses contain credentials.
+
+use std::hash::{BuildHasher, Hash, RandomState};
+
+use super::IdentityKey;
+use super::bare_address::{BareForm, may_have_random_parts, without_usual_port, write_bare};
+use super::marks::{MarkReader, Marks};
+use super::panel_id::panel_id;
+use crate::account::{Account, PlaylistLocation};
+use crate::source_url::SourceUrl;
+use crate::stream::StreamProperties;
+
+/// Texts that providers write in place of a value.
+const FILLERS: &[&str] = &[
+    "-1",
+    "0",
+    "00",
+    "empty",
+    "false",
+    "n-a",
+    "n.a.",
+    "n/a",
+    "na",
+    "nil",
+    "no",
+    "no epg",
+    "no id",
+    "no-id",
+    "none",
+    "noepg",
+    "null",
+    "tbd",
+    "undefined",
+    "unknown",
+    "xx",
+    "xxx",
+];
+/// The least length of a part of a login that is left out of addresses, in bytes. Shorter ones are also common words.
+const LOGIN_BYTES_MIN: usize = 3;
+
+/// The keys of one entry or stream. A hash of 0 does not count.
+#[derive(Clone, Copy, Default)]
+pub struct IdentityKeys {
+    pub(super) panel_id: u64,
+    pub(super) address: u64,
+    /// Without tokens in the query.
+    pub(super) bare: u64,
+    /// Without random parts of the path, too, if there are any.
+    pub(super) barest: u64,
+    pub(super) guide_id: u64,
+    pub(super) name_and_group: u64,
+    pub(super) name: u64,
+    pub(super) host: u32,
+    /// The words of the name that are no marks.
+    pub(super) words: u32,
+    pub(super) marks: Marks,
+}
+
+impl IdentityKeys {
+    /// Returns the hash of the whole address.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Returns the hashes of a key; the first that agrees decides.
+    pub(super) fn of(&self, key: IdentityKey) -> [u64; 2] {
+        match key {
+            IdentityKey::PanelId => [self.panel_id, 0],
+            IdentityKey::Address => [self.address, 0],
+            IdentityKey::BareAddress => [self.bare, self.barest],
+            IdentityKey::GuideId => [self.guide_id, 0],
+            IdentityKey::NameAndGroup => [self.name_and_group, 0],
+            IdentityKey::Name => [self.name, 0],
+        }
+    }
+
+    /// Returns whether the names, or the guide ids, are those of one channel.
+    pub(super) fn agrees_in_name(&self, other: &Self) -> bool {
+        let is_same = |a: u64, b: u64| a != 0 && a == b;
+        is_same(self.name, other.name)
+            || is_same(self.guide_id, other.guide_id)
+            || (self.words != 0 && self.words == other.words)
+    }
+}
+
+/// Computes keys. One reader is used for the entries and the streams of a refresh.
+#[derive(Clone)]
+pub struct KeyReader {
+    hasher: RandomState,
+    marks: MarkReader,
+    /// Users and passwords of the account.
+    logins: Vec<String>,
+    buffer: String,
+}
+
+impl KeyReader {
+    /// Creates a reader with a new random key. `logins` are the users and passwords of the account; see
+    /// [`account_logins`].
+    pub fn new(logins: Vec<String>) -> Self {
+        let hasher = RandomState::new();
+        Self { marks: MarkReader::new(hasher.clone()), hasher, logins, buffer: String::new() }
+    }
+
+    /// Returns the keys of an entry or a stream with these values of the provider.
+    pub fn read(&mut self, properties: &StreamProperties) -> IdentityKeys {
+        let StreamProperties { name, url, tvg_id, group, .. } = properties;
+        let (marks, words) = self.marks.read(name);
+        let panel_id = panel_id(url).map_or(0, |id| self.hash((id, url.split_program().1)));
+        let name = self.name(name);
+        let group = group.as_deref().filter(|it| !it.trim().is_empty());
+        IdentityKeys {
+            panel_id,
+            address: self.hash(url),
+            bare: self.bare(url, BareForm::WithPath),
+            barest: match may_have_random_parts(url) {
+                true => self.bare(url, BareForm::WithoutRandomParts),
+                false => 0,
+            },
+            guide_id: tvg_id.as_deref().filter(|it| counts(it)).map_or(0, |it| self.hash(it.trim())),
+            name_and_group: group.filter(|_| name != 0).map_or(0, |it| self.hash((name, it))),
+            name,
+            host: self.host(url),
+            words,
+            marks,
+        }
+    }
+
+    /// Returns the hash of the address of an entry, as in [`IdentityKeys::address`].
+    pub fn address(&self, properties: &StreamProperties) -> u64 {
+        self.hash(&properties.url)
+    }
+
+    /// Returns a number that is never 0.
+    fn hash(&self, value: impl Hash) -> u64 {
+        self.hasher.hash_one(value).max(1)
+    }
+
+    fn bare(&mut self, url: &SourceUrl, form: BareForm) -> u64 {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let hash = if write_bare(url, &self.logins, form, &mut buffer) { self.hash(&buffer) } else { 0 };
+        self.buffer = buffer;
+        hash
+    }
+
+    /// Returns the hash of a name regardless of case and of the number of spaces.
+    fn name(&mut self, name: &str) -> u64 {
+        if !counts(name) {
+            return 0;
+        }
+        self.buffer.clear();
+        for word in name.split_whitespace() {
+            match word.is_ascii() {
+                true => self.buffer.push_str(word),
+                false => self.buffer.extend(word.chars().flat_map(char::to_lowercase)),
+            }
+            self.buffer.push(' ');
+        }
+        self.buffer.make_ascii_lowercase();
+        self.hash(&self.buffer)
+    }
+
+    fn host(&mut self, url: &SourceUrl) -> u32 {
+        let Some(authority) = url.authority() else { return 0 };
+        self.buffer.clear();
+        self.buffer.push_str(without_usual_port(authority));
+        self.buffer.make_ascii_lowercase();
+        // The lower half is as random as the whole.
+        self.hash(&self.buffer) as u32
+    }
+}
+
+/// Returns whether a text is a value, and not a filler.
+fn counts(text: &str) -> bool {
+    let text = text.trim();
+    text.contains(char::is_alphanumeric) && !FILLERS.iter().any(|it| it.eq_ignore_ascii_case(text))
+}
+
+/// Returns the user and the password of an account, which its addresses may contain.
+pub fn account_logins(account: &Account) -> Vec<String> {
+    let mut logins = Vec::new();
+    match &account.list {
+        PlaylistLocation::Panel(login) => {
+            logins.extend([login.username.clone(), login.password.expose().to_owned()]);
+        }
+        PlaylistLocation::Url(url) => {
+            let query = url.expose().split_once('?').map_or("", |it| it.1);
+            let is_login = |name: &str| {
+                ["username", "user", "password", "pass", "token", "key", "mac"]
+                    .iter()
+                    .any(|it| it.eq_ignore_ascii_case(name))
+            };
+            let of_query = form_urlencoded::parse(query.as_bytes()).filter(|it| is_login(&it.0));
+            logins.extend(of_query.map(|it| it.1.into_owned()));
+            let authority = url.expose().split_once("://").map_or("", |it| it.1);
+            let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
+            let user_info = authority.rsplit_once('@').map_or("", |it| it.0);
+            logins.extend(user_info.split(':').map(str::to_owned));
+        }
+        _ => {}
+    }
+    logins.retain(|it| it.len() >= LOGIN_BYTES_MIN);
+    logins
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::account::AccountProfile;
+    use crate::ids::{AccountId, ProfileId};
+
+    #[test]
+    fn the_login_of_an_account_is_that_of_its_list() {
+        for (list, expected) in [
+            ("http://h/get.php?username=anna&password=hun%2Fter2&type=m3u", vec!["anna", "hun/ter2"]),
+            ("http://anna:secret@h/list.m3u?output=ts", vec!["anna", "secret"]),
+            ("http://h/list.m3u?user=me", vec![]),
+        ] {
+            let list = PlaylistLocation::Url(SourceUrl::new(list));
+            let profile = AccountProfile::default_of(ProfileId(2), "default", 1);
+            let account = Account::new(AccountId(2), "a", list, profile, 0);
+            assert_eq!(account_logins(&account), expected);
+        }
+    }
+
+    #[test]
+    fn fillers_and_empty_values_do_not_count() {
+        for text in ["", " ", "0", "-", "-1", "None", "N/A", "na", "null", "undefined", "unknown", "???"] {
+            assert!(!counts(text), "{text:?}");
+        }
+        for text in ["1", "news.uk", "Нет", "none.uk"] {
+            assert!(counts(text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn keys_take_96_bytes_at_most() {
+        assert!(size_of::<IdentityKeys>() <= 96, "{}", size_of::<IdentityKeys>());
+    }
+}
