@@ -3,6 +3,7 @@
 //! [`plan_sync`] compares the streams with the channels and decides everything; the importer carries it out. A value
 //! that an admin changed is kept: see [`AutoChannel`].
 
+mod adoption;
 mod numbers;
 mod settings;
 #[cfg(test)]
@@ -131,6 +132,7 @@ pub fn plan_sync<'a>(input: SyncInput<'_>, channels: impl Iterator<Item = &'a Ch
     }
     let settings: HashMap<GroupId, &SyncSettings> = input.groups.iter().map(|it| (it.0, &it.1)).collect();
     let wanted = wanted(input.streams, input.groups, &settings);
+    adoption::adopt(&mut by_stream, &wanted, &settings);
 
     let in_use: HashSet<ChannelId> =
         wanted.iter().filter_map(|it| by_stream.get(&it.id)).map(|it| it.id).collect();
@@ -246,11 +248,8 @@ fn automatic(
     settings: &SyncSettings,
     number: Option<ChannelNumber>,
 ) -> AutoChannel {
-    let renamed = settings.rename.as_ref().map(|it| it.apply(&stream.name).trim().to_owned());
-    let name = renamed.filter(|it| !it.is_empty()).unwrap_or(stream.name);
-    let name = name.chars().filter(|it| !it.is_control()).take(CHANNEL_NAME_CHARS_MAX).collect();
     let synced = SyncedValues {
-        name,
+        name: name_of(&stream, settings),
         number,
         group: Some(settings.group_override.unwrap_or(stream.group)),
         logo: settings.custom_logo_url.clone().or(stream.logo),
@@ -260,6 +259,14 @@ fn automatic(
         guide_station: stream.station,
     };
     AutoChannel { account, group: stream.group, stream: stream.id, synced }
+}
+
+/// Returns the name of the channel of a stream.
+fn name_of(stream: &SyncStream, settings: &SyncSettings) -> String {
+    let renamed = settings.rename.as_ref().map(|it| it.apply(&stream.name).trim().to_owned());
+    let name = renamed.filter(|it| !it.is_empty());
+    let name = name.as_deref().unwrap_or(&stream.name);
+    name.chars().filter(|it| !it.is_control()).take(CHANNEL_NAME_CHARS_MAX).collect()
 }
 
 /// The namespace of the uuids of automatic channels. Changing it would change the addresses of channels that return.
@@ -306,6 +313,17 @@ impl Channel {
         set(&mut self.stream_profile, &before.stream_profile, &after.stream_profile);
         set(&mut self.guide_channel, &before.guide_channel, &after.guide_channel);
         set(&mut self.guide_station, &before.guide_station, &after.guide_station);
+        let followed = self.auto.as_ref().map(|it| it.stream);
+        if let Some(followed) = followed.filter(|it| *it != auto.stream) {
+            // Another stream takes the place of the one that is missing.
+            if let Some(place) = self.streams.iter().position(|it| *it == followed) {
+                self.streams[place] = auto.stream;
+                let mut seen = HashSet::new();
+                self.streams.retain(|it| seen.insert(*it));
+            } else if self.streams.is_empty() {
+                self.streams.push(auto.stream);
+            }
+        }
         self.auto = Some(Box::new(auto));
     }
 

@@ -179,6 +179,33 @@ fn a_missing_stream_that_may_return_keeps_its_channel_as_it_is() {
     lineup.check(&["1 One", "2 Two"]);
 }
 
+#[test]
+fn a_new_stream_that_looks_the_same_takes_the_place_of_a_missing_one() {
+    let plain = settings(Some("100"), None, json!({}));
+    let mut lineup = Lineup::new(&["News", "News", "Film", "Sport"]);
+    lineup.sync(&plain);
+    let edited = lineup.channels[1].id;
+    lineup.channels[1].name = "Mine".to_owned();
+    lineup.channels[2].streams.push(StreamId(77));
+    let before = lineup.channels.clone();
+    // Nothing recognises the streams again: one is gone, the others are missing, and three new ones look the same.
+    lineup.streams.iter_mut().take(3).for_each(|it| it.is_missing = true);
+    lineup.streams.remove(0);
+    lineup.streams.extend([stream(11, "News"), stream(12, "Film"), stream(13, "Film")]);
+    let plan = lineup.sync(&plain);
+    assert_eq!((plan.creations.len(), plan.creations[0].stream), (1, StreamId(13)));
+    // The channel that an admin changed comes first, and the other one of the same name is removed.
+    assert_eq!(plan.removals, [before[0].id]);
+    let channel = |id: ChannelId| lineup.channels.iter().find(|it| it.id == id).unwrap();
+    let (news, film) = (channel(edited), channel(before[2].id));
+    assert_eq!(
+        (news.name.as_str(), &news.streams, news.number),
+        ("Mine", &vec![StreamId(11)], before[1].number)
+    );
+    assert_eq!(film.streams, [StreamId(12), StreamId(77)]);
+    assert_eq!(channel(before[3].id), &before[3]);
+}
+
 // Holds T-sync.4 for channels.
 #[test]
 fn values_that_an_admin_changed_survive_and_all_others_follow_the_provider() {
