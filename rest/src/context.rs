@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use actors::{
-    Events, Fetch, GuideRefreshes, Importer, Integrations, LeaseInfo, Plans, Recorder, SchedulesDirect,
-    SlotsSnapshot, Switchboard, System, TimeShift, Trials, UdpOutputs, Vod, VodImporter,
+    Events, Fetch, GuideRefreshes, Importer, Integrations, LeaseInfo, Plans, Recorder, RefreshPreviews,
+    SchedulesDirect, SlotsSnapshot, Switchboard, System, TimeShift, Trials, UdpOutputs, Vod, VodImporter,
 };
 use config::{Config, DataFolder};
 use domain::account::Account;
@@ -21,7 +21,7 @@ use route_frame::states::States;
 use server::admission::Admission;
 use services::auth::{Auth, SetupCode};
 use services::backups::Backups;
-use services::files::Files;
+use services::files::{Files, Folder};
 use services::guide::Guides;
 use services::logo_cache::LogoCache;
 use services::matching::Matching;
@@ -78,6 +78,7 @@ pub struct LiveContext {
 /// Accounts, and the streams and titles that come from them.
 pub struct ImportContext {
     pub importer: Importer,
+    pub previews: RefreshPreviews,
     /// Imports films and series.
     pub vod_importer: VodImporter,
     pub trials: Trials,
@@ -215,6 +216,11 @@ impl Contexts {
             },
             imports: ImportContext {
                 importer: system.importer(),
+                previews: RefreshPreviews::new(
+                    models.clone(),
+                    fetch.clone(),
+                    files.folder(Folder::Playlists),
+                ),
                 vod_importer: system.vod_importer(),
                 trials: system.trials(),
                 titles,

@@ -16,6 +16,7 @@ use domain::playlist::rules::Rules;
 use domain::proxy::ProxyAddress;
 use domain::source_url::SourceUrl;
 use domain::stream::RequestHeaders;
+use domain::stream_identity::{IdentityKey, check_order};
 use domain::stream_profile::StreamProfile;
 use media::CertificateTrust;
 use serde_json::{Map, Value};
@@ -27,6 +28,7 @@ use super::location::{LocationChange, location_of};
 use super::view::{M3UAccountEdit, M3UAccountRuleView};
 use crate::api::channels::values::no_such;
 use crate::api::text::sentence;
+use crate::choice::Named;
 use crate::record::{set, set_fields};
 
 /// A valid edit.
@@ -41,6 +43,7 @@ pub(super) struct Change {
     authority: Option<Option<String>>,
     further_addresses: Option<Vec<SourceUrl>>,
     nodes: Option<Vec<String>>,
+    identity_keys: Option<Vec<IdentityKey>>,
     live_form: Option<Option<LiveForm>>,
     others: M3UAccountEdit,
 }
@@ -112,6 +115,7 @@ impl Change {
         let fingerprint = edit.certificate_fingerprint.take().map(|it| fingerprint_of(it, &mut errors));
         let authority = edit.certificate_authority.take().map(|it| authority_of(it, &mut errors));
         let further_addresses = edit.further_addresses.take().map(|it| addresses_of(it, &mut errors));
+        let identity_keys = edit.identity_keys.take().map(|it| identity_keys_of(it, &mut errors));
         let live_form = edit.live_form.take().map(|it| it.0.setting());
         let is_panel = match &location {
             LocationChange::Is(list) => list.panel().is_some(),
@@ -127,6 +131,7 @@ impl Change {
             authority,
             nodes,
             further_addresses,
+            identity_keys,
             live_form,
             location,
             user_agent,
@@ -201,6 +206,7 @@ impl Change {
         set_fields!(account from edit:
             stale_stream_days, priority, custom_properties, enable_vod, load_all_episodes
         );
+        set(&mut account.identity_keys, self.identity_keys);
         set(&mut account.identity, edit.stream_identity.map(|it| it.0));
     }
 }
@@ -235,6 +241,15 @@ fn addresses_of(texts: Vec<String>, errors: &mut FieldErrors) -> Vec<SourceUrl> 
         }
     }
     addresses
+}
+
+/// Returns the keys by which streams are recognised; the default order is none of its own.
+pub(super) fn identity_keys_of(keys: Vec<Named<IdentityKey>>, errors: &mut FieldErrors) -> Vec<IdentityKey> {
+    let keys: Vec<IdentityKey> = keys.into_iter().map(|it| it.0).collect();
+    if let Err(error) = check_order(&keys) {
+        errors.add("identity_keys", sentence(error));
+    }
+    if keys == IdentityKey::ALL { Vec::new() } else { keys }
 }
 
 /// Returns names of nodes, each once. A node with such a name need not exist yet.

@@ -18,6 +18,7 @@ mod location;
 mod logins;
 #[cfg(test)]
 mod panel_tests;
+mod preview;
 mod profiles;
 pub(super) mod refresh;
 mod server_groups;
@@ -41,6 +42,7 @@ pub(super) fn routes() -> Vec<Route> {
         guide_offers::routes(),
         local_hosts::routes(),
         logins::routes(),
+        preview::routes(),
         profiles::routes(),
         refresh::routes(),
         server_groups::routes(),

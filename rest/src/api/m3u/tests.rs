@@ -90,6 +90,7 @@ async fn an_account_is_created_with_a_name_alone_updated_by_field_and_deleted() 
         "verify_certificate": true, "certificate_fingerprint": null, "certificate_authority": null,
         "active_address_since": null, "active_address_cause": null, "live_form": "auto", "live_form_in_use": null,
         "live_form_source": null, "stream_profile_id": null,
+        "identity_keys": ["panel_id", "address", "bare_address", "guide_id", "name_and_group", "name"],
     });
     expected.as_object_mut().unwrap().extend(films.as_object().unwrap().clone());
     assert_eq!(shown, expected);
@@ -112,6 +113,7 @@ async fn an_account_is_created_with_a_name_alone_updated_by_field_and_deleted() 
         ("priority", json!(-3)),
         ("custom_properties", json!({ "a": [1] })),
         ("stream_identity", json!("stream_id")),
+        ("identity_keys", json!(["guide_id", "address"])),
         ("rules", json!([rule])),
         ("release_delay", json!(1.5)),
         ("account_type", json!("STD")),

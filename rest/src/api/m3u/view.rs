@@ -15,6 +15,7 @@ use domain::ids::{AccountId, ProfileId, ServerGroupId, StreamProfileId};
 use domain::panel::{LiveForm, LiveFormSource, LoginState, ProfileInfo};
 use domain::secret::Secret;
 use domain::stream::{RequestHeaders, Stream};
+use domain::stream_identity::IdentityKey;
 use domain::streams::StreamSnapshot;
 use domain::user::UserLevel;
 use resource_derive::View;
@@ -223,10 +224,20 @@ pub(crate) struct M3UAccountView {
     /// The same for groups and new categories of series.
     #[field(edit)]
     auto_enable_new_groups_series: bool,
-    /// Identity of a stream across refreshes: its URL, or the stream id in a panel URL, which survives a change of
-    /// password or host. Streams of a panel always have the latter.
+    /// Property under which the ids of streams are recorded for the case that their records are damaged. `identity_keys`
+    /// decides how a refresh recognises streams.
     #[field(edit, example = "url")]
     stream_identity: Named<StreamIdentity>,
+    /// Keys by which a refresh recognises a stream, in the order in which they are compared: `panel_id` (the number in a
+    /// panel URL), `address`, `bare_address` (the URL without tokens, times of expiry and the login of the account),
+    /// `guide_id` (`tvg-id`), `name_and_group` and `name`. A key counts only if no other entry of the list and no other
+    /// stream of the account has the same value. `address` must be one of them; an empty list restores the default.
+    #[field(
+        edit,
+        items_max = 6,
+        example = "[\"panel_id\", \"address\", \"bare_address\", \"guide_id\", \"name_and_group\", \"name\"]"
+    )]
+    identity_keys: Vec<Named<IdentityKey>>,
     /// Rules that change the values of the provider, in this order. Visible to admins only.
     #[field(edit, items_max = 100)]
     rules: Vec<M3UAccountRuleView>,
@@ -273,6 +284,15 @@ impl LiveFormChoice {
 choice!(AllowedNetworks { OfPlaylist = "of_playlist", Private = "private", Loopback = "loopback" });
 
 choice!(StreamIdentity { Url = "url", StreamId = "stream_id" });
+
+choice!(IdentityKey {
+    PanelId = "panel_id",
+    Address = "address",
+    BareAddress = "bare_address",
+    GuideId = "guide_id",
+    NameAndGroup = "name_and_group",
+    Name = "name",
+});
 
 /// A rule that replaces every match of a regular expression in a value of the provider.
 #[derive(Clone, Debug, Serialize, View)]
@@ -507,6 +527,7 @@ impl Render for Account {
             all_expirations: expiry::all(self),
             custom_properties: Some(lookup.if_admin(|| self.custom_properties.clone())),
             stream_identity: Named(self.identity_in_force()),
+            identity_keys: self.identity_order().iter().copied().map(Named).collect(),
             rules: lookup.if_admin(|| self.rules.iter().map(|it| it.view(&())).collect()),
             release_delay: self.release_delay.as_secs_f64(),
         })
