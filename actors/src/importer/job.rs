@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::error::ImportError;
-use super::preview::PreviewSlot;
+use super::previewed::PreviewSlot;
 use super::progress::RefreshStatus;
 use crate::clock::now_ms;
 use crate::events::{Events, StoredEvent};

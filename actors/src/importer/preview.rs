@@ -5,12 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::account::Account;
-use domain::ids::{AccountId, StreamId};
-use domain::playlist::delta::{DeltaCounts, EntryChange, MissingAction};
-use domain::source_url::SourceUrl;
+use domain::ids::AccountId;
+use domain::playlist::delta::{EntryChange, MissingAction};
 use domain::stream::Stream;
 use domain::stream_identity::IdentityKey;
-use parking_lot::Mutex;
 use storage::Models;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
@@ -19,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::compare;
 use super::error::ImportError;
 use super::job::{ImportOptions, Job, Reporter};
+use super::previewed::{PreviewSlot, PreviewedChange, PreviewedStream, RefreshPreview};
 use super::progress::RefreshStatus;
 use super::reading::ReadList;
 use super::run::{self, begin, guard};
@@ -41,45 +40,6 @@ pub enum PreviewError {
     Import(ImportError),
 }
 
-/// What a refresh would do.
-#[derive(Debug, Clone, Default)]
-pub struct RefreshPreview {
-    /// Number of usable entries.
-    pub n_entries: u64,
-    /// Numbers of entries by change.
-    pub counts: DeltaCounts,
-    /// Number of streams that would become stale.
-    pub n_stale: u64,
-    /// Number of streams that would be removed.
-    pub n_removed: u64,
-    /// Number of known streams that several entries could be.
-    pub n_contested: u64,
-    /// The number of streams that each key recognises, in the order of the keys.
-    pub recognised: Vec<(IdentityKey, u64)>,
-    /// Why an admin would have to confirm the refresh.
-    pub refusal: Option<String>,
-    /// At most 200 changes of each kind.
-    pub changes: Vec<PreviewedChange>,
-}
-
-/// One change of a preview.
-#[derive(Debug, Clone)]
-pub struct PreviewedChange {
-    /// `None` for a new stream.
-    pub stream: Option<StreamId>,
-    /// The key that recognises the stream; `None` for a new one and for one that is missing.
-    pub key: Option<IdentityKey>,
-    pub before: Option<PreviewedStream>,
-    pub after: Option<PreviewedStream>,
-}
-
-/// A stream as a preview shows it.
-#[derive(Debug, Clone)]
-pub struct PreviewedStream {
-    pub name: String,
-    pub url: SourceUrl,
-}
-
 /// Makes previews, one at a time.
 pub struct RefreshPreviews {
     models: Models,
@@ -88,9 +48,6 @@ pub struct RefreshPreviews {
     uploads: PathBuf,
     turn: Semaphore,
 }
-
-/// Where an import that is a preview leaves it.
-pub(super) type PreviewSlot = Arc<Mutex<Option<RefreshPreview>>>;
 
 impl RefreshPreviews {
     pub fn new(models: Models, fetch: Fetch, uploads: PathBuf) -> Self {

@@ -39,12 +39,12 @@ impl PanelAgreement {
 
 impl Assignment {
     /// Returns the position of the known stream of an entry.
-    pub fn of_entry(&self, entry: usize) -> Option<usize> {
+    pub fn known_of_entry(&self, entry: usize) -> Option<usize> {
         self.of_entries.get(entry).filter(|it| **it != NONE).map(|it| *it as usize)
     }
 
     /// Returns the key that recognised a known stream.
-    pub fn of_known(&self, known: usize) -> Option<IdentityKey> {
+    pub fn key_of_known(&self, known: usize) -> Option<IdentityKey> {
         self.of_known.get(known).copied().flatten()
     }
 }
@@ -157,7 +157,7 @@ impl<'a> Work<'a> {
         }
         // An address with a panel id is the same as the id.
         let counts = move |it: &IdentityKeys| is_trusted || it.panel_id == 0 || !is_of_address(key);
-        let rows = self.sort(|it| if counts(it) { it.of(key)[part] } else { 0 });
+        let rows = self.sort(|it| if counts(it) { it.hashes(key)[part] } else { 0 });
         let hosts = |of: &[IdentityKeys]| of.iter().map(|it| it.host).collect::<HashSet<u32>>();
         let is_panel = key == IdentityKey::PanelId && !rows.is_empty();
         let (of_known, of_entries) = match is_panel {
@@ -228,7 +228,7 @@ impl<'a> Work<'a> {
             if self.is_done() {
                 break;
             }
-            let rows = self.sort(|it| it.of(*key)[0]);
+            let rows = self.sort(|it| it.hashes(*key)[0]);
             for run in rows.chunk_by(|a, b| a.0 == b.0) {
                 let n_entries = run.iter().filter(|it| it.1 & ENTRY != 0 && self.is_open(it.1)).count();
                 if n_entries >= 2 {

@@ -12,14 +12,14 @@ use crate::guide::matching::{
 
 /// Maximum number of different words that are remembered.
 const WORDS_MAX: usize = 50_000;
-/// Longer words are no marks and are not remembered.
+/// Longer words are not remembered.
 const WORD_BYTES_MAX: usize = 32;
 /// Maximum number of characters of a name that are read.
 const NAME_CHARS_MAX: usize = 512;
 /// The longest time shift, in hours.
 const SHIFT_MAX: u8 = 24;
 
-/// What a name says about its stream. 0 is always "not stated".
+/// The marks of a name. 0 is always "not stated".
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Marks {
     quality: u8,
@@ -45,7 +45,7 @@ impl Marks {
     }
 }
 
-/// What a word is, wherever it stands.
+/// The meanings of a word, wherever it stands.
 #[derive(Debug, Clone, Copy, Default)]
 struct Word {
     /// Hash of its letters; 0 if it says nothing about which channel it is.
@@ -72,7 +72,7 @@ pub(super) struct MarkReader {
     words: HashMap<Box<str>, Word>,
 }
 
-/// Languages by their names and by codes that are no country codes.
+/// Languages by their names and by codes that do not stand for a country.
 const LANGUAGES: &[(&str, &[&str], &[&str])] = &[
     ("ar", &["arabic"], &["ar", "ara"]),
     ("cs", &["cestina"], &[]),
@@ -113,7 +113,7 @@ impl MarkReader {
         Self { hasher, words: HashMap::new() }
     }
 
-    /// Returns the marks of a name, and a hash of the words that are no marks; 0 without one.
+    /// Returns the marks of a name, and a hash of all other words; 0 without one.
     pub(super) fn read(&mut self, name: &str) -> (Marks, u32) {
         let of_plain;
         let name = match name.is_ascii() {
@@ -232,7 +232,7 @@ struct Place {
     is_upper: bool,
     /// The sign before it; a space if there is none.
     before: char,
-    /// The next character that is no space.
+    /// The next character besides spaces.
     next: Option<char>,
 }
 
@@ -370,7 +370,7 @@ mod tests {
             ("News Arabic", "News English", true),
             ("News Arabic", "News (AR)", false),
             ("News Deutsch", "News [DE]", false),
-            // Words of a sentence are no codes.
+            // Words of a sentence are not codes.
             ("What is it", "What is us", false),
             ("Love it", "Love it", false),
             ("", "News", false),

@@ -1,4 +1,4 @@
-//! Which entry of a playlist is which known stream, although its address, its name or its group has changed.
+//! The identity of streams: recognises a known stream in a playlist although its address, its name or its group has changed.
 //!
 //! ```text
 //!   properties ── KeyReader::read ──▶ IdentityKeys ── assign ──▶ Assignment: a stream for each entry, or none
@@ -10,6 +10,7 @@
 mod assignment;
 mod bare_address;
 mod keys;
+mod logins;
 mod marks;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod model;
@@ -22,7 +23,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use self::assignment::{Assignment, PanelAgreement, assign};
-pub use self::keys::{IdentityKeys, KeyReader, account_logins};
+pub use self::keys::{IdentityKeys, KeyReader};
+pub use self::logins::account_logins;
 pub(crate) use self::panel_id::panel_id;
 pub use self::panel_id::{film_id, live_id};
 

@@ -12,7 +12,7 @@ pub(crate) fn assign_simply(
 ) -> Vec<Option<usize>> {
     let mut found: Vec<Option<usize>> = vec![None; entries.len()];
     let count = |of: &[IdentityKeys], key: IdentityKey, part: usize, value: u64| {
-        of.iter().filter(|it| it.of(key)[part] == value).count()
+        of.iter().filter(|it| it.hashes(key)[part] == value).count()
     };
     let is_unique = |key, part, value| {
         value != 0 && count(known, key, part, value) == 1 && count(entries, key, part, value) == 1
@@ -34,14 +34,14 @@ pub(crate) fn assign_simply(
         for part in 0..2 {
             for (at, entry) in all() {
                 let (one, other) = (&known[at], &entries[entry]);
-                let agrees = one.of(*key)[part] == other.of(*key)[part] && {
+                let agrees = one.hashes(*key)[part] == other.hashes(*key)[part] && {
                     // What shares an id with a panel does not count, so it is not counted either.
-                    is_unique(*key, part, one.of(*key)[part])
+                    is_unique(*key, part, one.hashes(*key)[part])
                 };
                 let is_crowded = || {
-                    let of_host = |it: &&IdentityKeys| it.host == other.host && it.of(*key)[part] != 0;
+                    let of_host = |it: &&IdentityKeys| it.host == other.host && it.hashes(*key)[part] != 0;
                     let mut values: Vec<u64> =
-                        entries.iter().filter(of_host).map(|it| it.of(*key)[part]).collect();
+                        entries.iter().filter(of_host).map(|it| it.hashes(*key)[part]).collect();
                     values.sort_unstable();
                     values.dedup();
                     values.len() > 1

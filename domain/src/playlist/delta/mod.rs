@@ -256,7 +256,7 @@ impl KnownStreams {
 
     /// Returns the positions of new entries whose address a known stream or an entry before has.
     fn positions_of_new(&self, entries: &[IdentityKeys]) -> HashMap<usize, u32> {
-        let of_new = (0..entries.len()).filter(|at| self.assignment.of_entry(*at).is_none());
+        let of_new = (0..entries.len()).filter(|at| self.assignment.known_of_entry(*at).is_none());
         let mut new: Vec<(u64, usize)> = of_new.map(|at| (entries[at].address(), at)).collect();
         new.sort_unstable();
         let mut next: HashMap<u64, u32> = HashMap::new();
@@ -285,11 +285,11 @@ impl KnownStreams {
         let at = self.next;
         self.next += 1;
         let rule = self.rules.apply(&properties);
-        let known = self.assignment.of_entry(at);
+        let known = self.assignment.known_of_entry(at);
         let mut matched = MatchedEntry {
             change: EntryChange::New,
             nth: self.new_nths.get(&at).copied().unwrap_or(0),
-            key: known.and_then(|it| self.assignment.of_known(it)),
+            key: known.and_then(|it| self.assignment.key_of_known(it)),
             is_moved: false,
             account: self.account,
             added_at: 0,
@@ -353,7 +353,7 @@ impl KnownStreams {
     /// Returns the number of streams that each key recognised, in the order of the keys.
     pub fn recognised(&self) -> Vec<(IdentityKey, u64)> {
         let n = |key: IdentityKey| {
-            (0..self.items.len()).filter(|it| self.assignment.of_known(*it) == Some(key)).count() as u64
+            (0..self.items.len()).filter(|it| self.assignment.key_of_known(*it) == Some(key)).count() as u64
         };
         self.order.iter().map(|it| (*it, n(*it))).collect()
     }
@@ -385,7 +385,8 @@ impl KnownStreams {
             n_known: sum.n_known + 1,
             n_seen: sum.n_seen
                 + u64::from(
-                    (it.is_seen || it.is_left_out) && self.assignment.of_known(at) != Some(IdentityKey::Name),
+                    (it.is_seen || it.is_left_out)
+                        && self.assignment.key_of_known(at) != Some(IdentityKey::Name),
                 ),
         })
     }

@@ -27,7 +27,7 @@ fn assigned(order: &[IdentityKey], known: &[StreamProperties], entries: &[Stream
     let entries: Vec<_> = entries.iter().map(|it| reader.read(it)).collect();
     let rank = |at: usize| at as u64;
     let done = assign(order, &known, &entries, &rank);
-    let of_entries: Vec<_> = (0..entries.len()).map(|it| done.of_entry(it)).collect();
+    let of_entries: Vec<_> = (0..entries.len()).map(|it| done.known_of_entry(it)).collect();
     assert_eq!(of_entries, assign_simply(order, &known, &entries, &rank));
     done
 }
@@ -39,8 +39,10 @@ fn check(known: &[&str], entries: &[&str], expected: &[&str]) {
     let entries: Vec<_> = entries.iter().map(|it| properties(it)).collect();
     let done = assigned(&IdentityKey::ALL, &known, &entries);
     let described: Vec<String> = (0..entries.len())
-        .map(|it| match done.of_entry(it) {
-            Some(at) => format!("{at} {}", done.of_known(at).map(|it| it.to_string()).unwrap_or_default()),
+        .map(|it| match done.known_of_entry(it) {
+            Some(at) => {
+                format!("{at} {}", done.key_of_known(at).map(|it| it.to_string()).unwrap_or_default())
+            }
             None => "new".to_owned(),
         })
         .collect();
@@ -171,13 +173,13 @@ fn entries_that_want_one_stream_are_new_and_counted_unless_they_have_its_address
     let known = [properties("News;G;n;http://h/1")];
     let two = [properties("News;G;n;http://i/1"), properties("News;G;n;http://i/2")];
     let done = assigned(&IdentityKey::ALL, &known, &two);
-    assert_eq!((done.of_entry(0), done.of_entry(1), done.n_contested), (None, None, 1));
+    assert_eq!((done.known_of_entry(0), done.known_of_entry(1), done.n_contested), (None, None, 1));
     let two = [properties("News;G;n;http://i/1"), properties("News;G;n;http://h/1")];
     let done = assigned(&IdentityKey::ALL, &known, &two);
-    assert_eq!((done.of_entry(0), done.of_entry(1), done.n_contested), (None, Some(0), 0));
+    assert_eq!((done.known_of_entry(0), done.known_of_entry(1), done.n_contested), (None, Some(0), 0));
     // The next key that is unique decides.
     let two = [properties("News;H;n;http://i/1"), properties("News;G;n;http://i/2")];
-    assert_eq!(assigned(&IdentityKey::ALL, &known, &two).of_entry(1), Some(0));
+    assert_eq!(assigned(&IdentityKey::ALL, &known, &two).known_of_entry(1), Some(0));
 }
 
 #[test]
@@ -255,7 +257,7 @@ proptest! {
         unique.dedup_by_key(|it| it.url.clone());
         let of = |list: &[StreamProperties]| {
             let done = assigned(&IdentityKey::ALL, &known, list);
-            let mut of: Vec<_> = list.iter().enumerate().map(|(at, it)| (key(it), done.of_entry(at))).collect();
+            let mut of: Vec<_> = list.iter().enumerate().map(|(at, it)| (key(it), done.known_of_entry(at))).collect();
             of.sort();
             of
         };
@@ -284,7 +286,7 @@ proptest! {
         let done = assigned(&[IdentityKey::Address, IdentityKey::GuideId], &known, &entries);
         for (at, entry) in entries.iter().enumerate() {
             let same = known.iter().position(|it| it.tvg_id == entry.tvg_id);
-            prop_assert_eq!(done.of_entry(at), same);
+            prop_assert_eq!(done.known_of_entry(at), same);
         }
     }
 }

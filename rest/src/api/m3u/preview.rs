@@ -26,7 +26,7 @@ pub(crate) struct RefreshPreviewOptions {
     identity_keys: Option<Vec<Named<IdentityKey>>>,
 }
 
-/// What a refresh would do.
+/// The effects of a refresh.
 #[derive(Clone, Debug, Serialize, View)]
 pub(crate) struct RefreshPreviewView {
     /// Keys in the order in which they were compared.
@@ -80,7 +80,7 @@ pub(crate) struct RecognisedView {
 /// A stream that would change.
 #[derive(Clone, Debug, Serialize, View)]
 pub(crate) struct PreviewedChangeView {
-    /// What would happen to it.
+    /// The change of the stream.
     #[field(example = "updated")]
     change: Named<ChangeKind>,
     /// Id of the stream; `null` for a new one.
@@ -108,7 +108,7 @@ pub(crate) struct PreviewedChangeView {
 }
 
 choice!(
-    /// What would happen to a stream.
+    /// The change of a stream.
     enum ChangeKind {
         Created = "created",
         Updated = "updated",
@@ -119,8 +119,7 @@ choice!(
 const PREVIEW: &str = "/api/m3u/accounts/{id}/refresh-preview/";
 
 pub(super) fn routes() -> Vec<Route> {
-    const SUMMARY: &str =
-        "Fetches the list of an account and returns what a refresh would do, without changing a stream.";
+    const SUMMARY: &str = "Returns what a refresh of an account would do, without changing a stream.";
     vec![
         Route::post(PREVIEW, ADMIN, SUMMARY, preview)
             .refuses(StatusCode::BAD_REQUEST, "The account has no list, or the list cannot be read.")
