@@ -155,7 +155,7 @@ fn panel_ids_count_only_while_most_names_agree() {
         ["B", "A", "D", "C"],
         &["1 name and group", "0 name and group", "3 name and group", "2 name and group"],
     );
-    check(["B", "X", "Y", "D"], &["1 name and group", "new", "new", "3 name and group"]);
+    check(["B", "X", "Y", "D"], &["1 name and group", "new", "new", "3 address"]);
 }
 
 #[test]
