@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use domain::channel::Channel;
-use domain::ids::ChannelId;
 use domain::ids::{ChannelId, GroupId};
 use domain::lineup::visible_by_groups;
 use resource_derive::{Query, View};
