@@ -101,7 +101,7 @@ impl KeyReader {
 
     /// Returns the keys of an entry or a stream with these values of the provider.
     pub fn read(&mut self, properties: &StreamProperties) -> IdentityKeys {
-        let StreamProperties { name, url, tvg_id, group, .. } = properties;
+        let StreamProperties { name, url, group, .. } = properties;
         let (marks, words) = self.marks.read(name);
         let panel_id = panel_id(url).map_or(0, |id| self.hash((id, url.split_program().1)));
         let name = self.name(name);
@@ -114,7 +114,7 @@ impl KeyReader {
                 true => self.bare(url, BareForm::WithoutRandomParts),
                 false => 0,
             },
-            guide_id: tvg_id.as_deref().filter(|it| counts(it)).map_or(0, |it| self.hash(it.trim())),
+            guide_id: guide_id(properties).map_or(0, |it| self.hash(it)),
             name_and_group: group.filter(|_| name != 0).map_or(0, |it| self.hash((name, it))),
             name,
             host: self.host(url),
@@ -165,6 +165,18 @@ impl KeyReader {
         // The lower half is as random as the whole.
         self.hash(&self.buffer) as u32
     }
+}
+
+/// Returns what names the channel in a guide: `tvg-id`, else `channel-id`, else `tvc-guide-stationid`, each with its name,
+/// because they are of different guides.
+fn guide_id(properties: &StreamProperties) -> Option<(u8, &str)> {
+    let details = properties.details.as_deref();
+    let ids = [
+        properties.tvg_id.as_deref(),
+        details.and_then(|it| it.channel_id.as_deref()),
+        details.and_then(|it| it.station.as_deref()),
+    ];
+    (0_u8..).zip(ids).find_map(|(kind, id)| Some((kind, id.filter(|it| counts(it))?.trim())))
 }
 
 /// Returns whether a text is a value, and not a filler.

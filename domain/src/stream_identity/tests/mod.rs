@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::model::assign_simply;
 use super::*;
+use crate::entry_details::EntryDetails;
 use crate::source_url::SourceUrl;
 use crate::stream::StreamProperties;
 
@@ -96,6 +97,31 @@ fn a_value_counts_only_once_in_the_list_and_once_among_all_known_streams() {
         let (known, entry) = (format!("A;;{filler};http://h/1"), format!("B;;{filler};http://i/1"));
         check(&[&known], &[&entry], &["new"]);
     }
+}
+
+#[test]
+fn ids_under_other_names_are_guide_ids_too() {
+    let entry = |name: &str, tvg_id: Option<&str>, channel_id: Option<&str>, station: Option<&str>, url: &str| {
+        let mut properties = StreamProperties::new(name, SourceUrl::new(url));
+        let text = |it: Option<&str>| it.map(str::to_owned);
+        properties.tvg_id = text(tvg_id);
+        let (channel_id, station) = (text(channel_id), text(station));
+        properties.details = Some(Box::new(EntryDetails { channel_id, station, ..EntryDetails::default() }));
+        properties
+    };
+    let known = [
+        entry("A", None, Some("1"), None, "http://h/1"),
+        entry("B", Some("none"), None, Some("2"), "http://h/2"),
+        entry("C", None, None, Some("3"), "http://h/3"),
+    ];
+    let entries = [
+        entry("X", None, None, Some("2"), "http://i/1"),
+        entry("Y", None, Some("1"), Some("9"), "http://i/2"),
+        // The id of another guide is not the same one.
+        entry("Z", Some("3"), None, None, "http://i/3"),
+    ];
+    let done = assigned(&IdentityKey::ALL, &known, &entries);
+    assert_eq!([0, 1, 2].map(|it| done.of_entry(it)), [Some(1), Some(0), None]);
 }
 
 #[test]
