@@ -5,6 +5,7 @@ use std::sync::Arc;
 use domain::guide::programme::Programme;
 use domain::guide::source::{GuideSource, GuideSourceKind};
 use domain::guide::state::GuideState;
+use domain::guide::xmltv::XmltvSummary;
 use domain::ids::GuideSourceId;
 use domain::source_url::SourceUrl;
 use storage::guide::StoredProgramme;
@@ -93,6 +94,8 @@ impl GuideSink for PreviewSink {
     }
 
     fn skipped(&mut self, _n: u64) {}
+
+    fn damaged(&mut self, _found: &XmltvSummary) {}
 
     fn progress(&mut self, _phase: GuidePhase, _percent: u8) -> Result<(), GuideError> {
         self.check()

@@ -101,14 +101,16 @@ fn a_value_counts_only_once_in_the_list_and_once_among_all_known_streams() {
 
 #[test]
 fn ids_under_other_names_are_guide_ids_too() {
-    let entry = |name: &str, tvg_id: Option<&str>, channel_id: Option<&str>, station: Option<&str>, url: &str| {
-        let mut properties = StreamProperties::new(name, SourceUrl::new(url));
-        let text = |it: Option<&str>| it.map(str::to_owned);
-        properties.tvg_id = text(tvg_id);
-        let (channel_id, station) = (text(channel_id), text(station));
-        properties.details = Some(Box::new(EntryDetails { channel_id, station, ..EntryDetails::default() }));
-        properties
-    };
+    let entry =
+        |name: &str, tvg_id: Option<&str>, channel_id: Option<&str>, station: Option<&str>, url: &str| {
+            let mut properties = StreamProperties::new(name, SourceUrl::new(url));
+            let text = |it: Option<&str>| it.map(str::to_owned);
+            properties.tvg_id = text(tvg_id);
+            let (channel_id, station) = (text(channel_id), text(station));
+            properties.details =
+                Some(Box::new(EntryDetails { channel_id, station, ..EntryDetails::default() }));
+            properties
+        };
     let known = [
         entry("A", None, Some("1"), None, "http://h/1"),
         entry("B", Some("none"), None, Some("2"), "http://h/2"),

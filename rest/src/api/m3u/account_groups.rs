@@ -358,6 +358,7 @@ mod tests {
             group,
             name: format!("Stream {id}"),
             tvg_id: None,
+            station: None,
             logo: None,
             number: None,
             updated_at: 0,
