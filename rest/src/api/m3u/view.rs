@@ -230,8 +230,9 @@ pub(crate) struct M3UAccountView {
     stream_identity: Named<StreamIdentity>,
     /// Keys by which a refresh recognises a stream, in the order in which they are compared: `panel_id` (the number in a
     /// panel URL), `address`, `bare_address` (the URL without tokens, times of expiry and the login of the account),
-    /// `guide_id` (`tvg-id`), `name_and_group` and `name`. A key counts only if no other entry of the list and no other
-    /// stream of the account has the same value. `address` must be one of them; an empty list restores the default.
+    /// `guide_id` (`tvg-id`, else `channel-id`, else `tvc-guide-stationid`), `name_and_group` and `name`. A key counts only
+    /// if no other entry of the list and no other stream of the account has the same value. `address` must be one of them;
+    /// an empty list restores the default.
     #[field(
         edit,
         items_max = 6,
