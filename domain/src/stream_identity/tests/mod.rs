@@ -123,7 +123,7 @@ fn ids_under_other_names_are_guide_ids_too() {
         entry("Z", Some("3"), None, None, "http://i/3"),
     ];
     let done = assigned(&IdentityKey::ALL, &known, &entries);
-    assert_eq!([0, 1, 2].map(|it| done.of_entry(it)), [Some(1), Some(0), None]);
+    assert_eq!([0, 1, 2].map(|it| done.known_of_entry(it)), [Some(1), Some(0), None]);
 }
 
 #[test]

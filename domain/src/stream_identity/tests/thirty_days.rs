@@ -93,6 +93,7 @@ impl Gateway {
             group: GroupId(1 + u32::from(it.group() == Some(GROUPS[1]))),
             name: it.name().to_owned(),
             tvg_id: it.tvg_id().map(str::to_owned),
+            station: None,
             logo: None,
             guide_channel: None,
             number: None,
