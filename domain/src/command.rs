@@ -110,7 +110,7 @@ pub struct Argv {
     /// A name to look up in `PATH`, or an absolute path.
     pub program: String,
     pub arguments: Vec<String>,
-    /// What the program reads from its standard input: values that other programs on the machine must not see.
+    /// Text for the standard input of the program: values that other programs on the machine must not see.
     pub input: Option<Secret>,
 }
 

@@ -34,7 +34,7 @@ pub struct Drm {
     pub is_dash: bool,
 }
 
-/// What is known of the keys.
+/// The keys, as far as they are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DrmKeys {
     /// A licence server has them, or nothing is known.
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn other_material_is_no_key() {
+    fn other_material_is_not_a_key() {
         let key = |material: &str| {
             read(&format!("#KODIPROP:license_type=clearkey\n#KODIPROP:license_key={material}"), "")
         };

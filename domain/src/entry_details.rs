@@ -83,7 +83,7 @@ const MANIFEST_OPTIONS: [&str; 6] = [
 
 impl EntryDetails {
     /// Returns the details of a radio station of which nothing else is known.
-    pub fn of_radio() -> Self {
+    pub fn radio() -> Self {
         Self { marks: ChannelMarks { is_radio: true, ..ChannelMarks::default() }, ..Self::default() }
     }
 

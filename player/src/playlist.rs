@@ -104,7 +104,7 @@ pub async fn answer<M: MediaTypes>(
     LongText::new(&call.headers, head, write).await
 }
 
-/// What a playlist contains of the plans of channels.
+/// The plans of channels, as far as a playlist contains them.
 struct PlaylistPlans {
     plans: Arc<dyn Plans>,
     /// The entries have the addresses of providers.

@@ -189,7 +189,7 @@ fn properties(stream: PanelStream, login: &PanelLogin, categories: &Categories) 
         number: stream.number,
         guide_offset: 0,
         archive: stream.archive.filter(|_| stream.content.is_live()).map(Box::new),
-        details: stream.is_radio.then(|| Box::new(EntryDetails::of_radio())),
+        details: stream.is_radio.then(|| Box::new(EntryDetails::radio())),
         content: stream.content,
     }
 }

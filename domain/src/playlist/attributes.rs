@@ -3,6 +3,8 @@
 //!
 //! An attribute that is not in the table is read and forgotten.
 
+use self::AttributeMeaning::*;
+use self::AttributeOutput::{All, Direct, Never};
 use crate::channel::ChannelNumber;
 use crate::entry_details::{ChannelMarks, EntryDetails, KeptAttribute, PlayerOption};
 use crate::panel::LooseValue;
@@ -71,94 +73,90 @@ const fn row(
 }
 
 /// All attributes, the most frequent ones first.
-pub const ATTRIBUTES: &[KnownAttribute] = {
-    use AttributeMeaning::*;
-    use AttributeOutput::{All, Direct, Never};
-    &[
-        row(&["tvg-id"], GuideId, All("tvg-id")),
-        row(&["tvg-name"], Name, All("tvg-name")),
-        row(&["tvg-logo", "logo"], Logo, All("tvg-logo")),
-        row(&["group-title", "tvg-group"], Group, All("group-title")),
-        row(
-            &[
-                "tvg-chno",
-                "tv-chno",
-                "ch-number",
-                "channel-number",
-                "tvg-channel-number",
-                "tvg-number",
-                "tvg-num",
-                "ch-no",
-                "chno",
-            ],
-            Number,
-            All("tvg-chno"),
-        ),
-        row(&["channel-id"], ProviderId, Direct),
-        row(&["tvc-guide-stationid"], Station, All("tvc-guide-stationid")),
-        row(&["tvg-language"], Language, All("tvg-language")),
-        row(&["tvg-country"], Country, All("tvg-country")),
-        row(&["radio"], Radio, All("radio")),
-        row(
-            &["tvg-type", "stream-type", "stream_type", "media-type", "type"],
-            Type,
-            Never("films and episodes become titles, and radio stations are marked with radio"),
-        ),
-        row(
-            &[
-                "catchup",
-                "catchup-type",
-                "catchup-source",
-                "catchup-days",
-                "catchup-correction",
-                "timeshift",
-                "tvg-rec",
-            ],
-            Archive,
-            Never("the archive of the gateway is written instead"),
-        ),
-        row(&["tvg-shift"], GuideShift, Never("the guide of the gateway contains the shift already")),
-        row(
-            &["is_adult", "is-adult", "adult", "tvg-adult", "censored"],
-            Adult,
-            Never("the mark decides who gets the channel, and is in the answers of the panel"),
-        ),
-        row(&["parent-code"], AdultCode, Direct),
-        row(&["http-user-agent", "user-agent"], UserAgent, Direct),
-        row(&["http-referrer", "http-referer", "referrer", "referer"], Referrer, Direct),
-        row(
-            &[
-                "group-logo",
-                "group-id",
-                "recording",
-                "recordable",
-                "tvg-recording",
-                "aspect-ratio",
-                "audio-track",
-                "deinterlace",
-                "crop",
-                "lock",
-                "description",
-                "provider",
-                "provider-type",
-                "provider-logo",
-                "tvg-url",
-                "tvc-guide-title",
-                "tvc-guide-description",
-                "tvc-guide-art",
-                "tvc-guide-tags",
-                "tvc-guide-genres",
-                "tvc-guide-categories",
-                "tvc-guide-placeholders",
-                "tvc-stream-vcodec",
-                "tvc-stream-acodec",
-                "tvc-stream-timestamps",
-            ],
-            ForPlayers,
-            Direct,
-        ),
-    ]
-};
+pub const ATTRIBUTES: &[KnownAttribute] = &[
+    row(&["tvg-id"], GuideId, All("tvg-id")),
+    row(&["tvg-name"], Name, All("tvg-name")),
+    row(&["tvg-logo", "logo"], Logo, All("tvg-logo")),
+    row(&["group-title", "tvg-group"], Group, All("group-title")),
+    row(
+        &[
+            "tvg-chno",
+            "tv-chno",
+            "ch-number",
+            "channel-number",
+            "tvg-channel-number",
+            "tvg-number",
+            "tvg-num",
+            "ch-no",
+            "chno",
+        ],
+        Number,
+        All("tvg-chno"),
+    ),
+    row(&["channel-id"], ProviderId, Direct),
+    row(&["tvc-guide-stationid"], Station, All("tvc-guide-stationid")),
+    row(&["tvg-language"], Language, All("tvg-language")),
+    row(&["tvg-country"], Country, All("tvg-country")),
+    row(&["radio"], Radio, All("radio")),
+    row(
+        &["tvg-type", "stream-type", "stream_type", "media-type", "type"],
+        Type,
+        Never("films and episodes become titles, and radio stations are marked with radio"),
+    ),
+    row(
+        &[
+            "catchup",
+            "catchup-type",
+            "catchup-source",
+            "catchup-days",
+            "catchup-correction",
+            "timeshift",
+            "tvg-rec",
+        ],
+        Archive,
+        Never("the archive of the gateway is written instead"),
+    ),
+    row(&["tvg-shift"], GuideShift, Never("the guide of the gateway contains the shift already")),
+    row(
+        &["is_adult", "is-adult", "adult", "tvg-adult", "censored"],
+        Adult,
+        Never("the mark decides who gets the channel, and is in the answers of the panel"),
+    ),
+    row(&["parent-code"], AdultCode, Direct),
+    row(&["http-user-agent", "user-agent"], UserAgent, Direct),
+    row(&["http-referrer", "http-referer", "referrer", "referer"], Referrer, Direct),
+    row(
+        &[
+            "group-logo",
+            "group-id",
+            "recording",
+            "recordable",
+            "tvg-recording",
+            "aspect-ratio",
+            "audio-track",
+            "deinterlace",
+            "crop",
+            "lock",
+            "description",
+            "provider",
+            "provider-type",
+            "provider-logo",
+            "tvg-url",
+            "tvc-guide-title",
+            "tvc-guide-description",
+            "tvc-guide-art",
+            "tvc-guide-tags",
+            "tvc-guide-genres",
+            "tvc-guide-categories",
+            "tvc-guide-placeholders",
+            "tvc-stream-vcodec",
+            "tvc-stream-acodec",
+            "tvc-stream-timestamps",
+        ],
+        ForPlayers,
+        Direct,
+    ),
+];
 
 /// Returns the meaning of an attribute, whatever the case of its name; `None` if nobody knows it.
 pub fn meaning_of(name: &str) -> Option<AttributeMeaning> {
@@ -352,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn filler_is_no_station_and_no_language() {
+    fn filler_is_neither_a_station_nor_a_language() {
         for value in ["none", "null", "N/A", "undefined"] {
             for name in ["tvc-guide-stationid", "tvg-language", "channel-id"] {
                 assert_eq!(read(name, value).details, None, "{name} {value}");

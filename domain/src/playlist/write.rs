@@ -33,7 +33,7 @@ pub struct OutputEntry<'a> {
     pub hints: Option<OutputHints<'a>>,
 }
 
-/// What a player needs that asks the provider itself.
+/// Lines for a player that asks the provider itself.
 #[derive(Debug, Clone, Copy)]
 pub enum OutputHints<'a> {
     /// All headers, options and attributes. They may contain secrets of the account.

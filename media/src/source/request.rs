@@ -37,7 +37,7 @@ pub struct OpenRequest {
     /// A program that is run instead of opening the address: its name or absolute path, then its arguments. The
     /// arguments contain the address already. Headers and User-Agent are not passed to it.
     pub command: Option<Vec<String>>,
-    /// What that program reads from its standard input, at most 32 KiB. May be a secret, so it is never printed.
+    /// Text for the standard input of that program, at most 32 KiB. May be a secret, so it is never printed.
     pub command_input: Option<ProgramInput>,
     /// The proxy to connect through. A program has to be told by its command.
     pub proxy: Option<Arc<Proxy>>,

@@ -156,7 +156,7 @@ async fn with_station(rest: &Rest, profile: Option<StreamProfileId>) {
         value: value.to_owned(),
     };
     let options = vec![option("mimetype", "audio/mpeg"), option("license_key", "hunter3")];
-    properties.details = Some(Box::new(EntryDetails { options, ..EntryDetails::of_radio() }));
+    properties.details = Some(Box::new(EntryDetails { options, ..EntryDetails::radio() }));
     let stream =
         Stream { stream_profile: profile, ..Stream::new(StreamId(1), CUSTOM_ACCOUNT, properties, 0) };
     rest.put([stream]).await;

@@ -11,6 +11,7 @@
 
 use std::borrow::Cow;
 
+use self::OptionMeaning::{Header, HeaderLines, HeaderList, Player};
 use super::text;
 
 /// The meaning of an option, whatever its spelling.
@@ -27,55 +28,52 @@ pub(crate) enum OptionMeaning {
 }
 
 /// Spellings of options, without case, hyphens and underscores, and without the prefix `http-` of VLC.
-const KNOWN: [(&str, OptionMeaning); 42] = {
-    use OptionMeaning::{Header, HeaderLines, HeaderList, Player};
-    [
-        ("useragent", Header("User-Agent")),
-        ("ua", Header("User-Agent")),
-        ("referer", Header("Referer")),
-        ("referrer", Header("Referer")),
-        ("origin", Header("Origin")),
-        ("cookie", Header("Cookie")),
-        ("cookies", Header("Cookie")),
-        ("authorization", Header("Authorization")),
-        ("accept", Header("Accept")),
-        ("acceptlanguage", Header("Accept-Language")),
-        ("xforwardedfor", Header("X-Forwarded-For")),
-        ("xrequestedwith", Header("X-Requested-With")),
-        ("headers", HeaderLines),
-        ("header", HeaderLines),
-        ("streamheaders", HeaderList),
-        ("manifestheaders", HeaderList),
-        ("commonheaders", HeaderList),
-        // Settings of Kodi's transfers.
-        ("acceptcharset", Player),
-        ("acceptencoding", Player),
-        ("activeremote", Player),
-        ("auth", Player),
-        ("connectiontimeout", Player),
-        ("customrequest", Player),
-        ("encoding", Player),
-        ("failonerror", Player),
-        ("noshout", Player),
-        ("postdata", Player),
-        ("proxy", Player),
-        ("redirectlimit", Player),
-        ("seekable", Player),
-        ("sslcipherlist", Player),
-        ("verifypeer", Player),
-        // Keys and manifests, as apps for televisions write them.
-        ("drmscheme", Player),
-        ("drmlicense", Player),
-        ("drmlicenseurl", Player),
-        ("drmlegacy", Player),
-        ("drm", Player),
-        ("licensetype", Player),
-        ("licensekey", Player),
-        ("licenseurl", Player),
-        ("manifesttype", Player),
-        ("mimetype", Player),
-    ]
-};
+const KNOWN: [(&str, OptionMeaning); 42] = [
+    ("useragent", Header("User-Agent")),
+    ("ua", Header("User-Agent")),
+    ("referer", Header("Referer")),
+    ("referrer", Header("Referer")),
+    ("origin", Header("Origin")),
+    ("cookie", Header("Cookie")),
+    ("cookies", Header("Cookie")),
+    ("authorization", Header("Authorization")),
+    ("accept", Header("Accept")),
+    ("acceptlanguage", Header("Accept-Language")),
+    ("xforwardedfor", Header("X-Forwarded-For")),
+    ("xrequestedwith", Header("X-Requested-With")),
+    ("headers", HeaderLines),
+    ("header", HeaderLines),
+    ("streamheaders", HeaderList),
+    ("manifestheaders", HeaderList),
+    ("commonheaders", HeaderList),
+    // Settings of Kodi's transfers.
+    ("acceptcharset", Player),
+    ("acceptencoding", Player),
+    ("activeremote", Player),
+    ("auth", Player),
+    ("connectiontimeout", Player),
+    ("customrequest", Player),
+    ("encoding", Player),
+    ("failonerror", Player),
+    ("noshout", Player),
+    ("postdata", Player),
+    ("proxy", Player),
+    ("redirectlimit", Player),
+    ("seekable", Player),
+    ("sslcipherlist", Player),
+    ("verifypeer", Player),
+    // Keys and manifests, as apps for televisions write them.
+    ("drmscheme", Player),
+    ("drmlicense", Player),
+    ("drmlicenseurl", Player),
+    ("drmlegacy", Player),
+    ("drm", Player),
+    ("licensetype", Player),
+    ("licensekey", Player),
+    ("licenseurl", Player),
+    ("manifesttype", Player),
+    ("mimetype", Player),
+];
 
 /// Returns the meaning of an option; `None` for an unknown name, which after `|` is that of a header.
 pub(crate) fn meaning(name: &str) -> Option<OptionMeaning> {

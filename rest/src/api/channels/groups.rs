@@ -85,7 +85,7 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get(LIST, STREAMER, "Lists channel groups. Non-admins see those of visible channels.", list),
         Route::post(LIST, ADMIN, "Creates a channel group.", create),
-        Route::post(ORDER, ADMIN, "Orders the channel groups for all outputs.", reorder),
+        Route::post(ORDER, ADMIN, "Sets the order of the channel groups for all outputs.", reorder),
         Route::get(ONE, STREAMER, "Returns a channel group.", retrieve),
         Route::put(ONE, ADMIN, "Changes a channel group.", update),
         Route::patch(ONE, ADMIN, "Partially updates a channel group.", update),

@@ -243,7 +243,7 @@ fn addresses_of(texts: Vec<String>, errors: &mut FieldErrors) -> Vec<SourceUrl> 
     addresses
 }
 
-/// Returns the keys by which streams are recognised; the default order is none of its own.
+/// Returns the keys by which streams are recognised; empty for the default order.
 pub(super) fn identity_keys_of(keys: Vec<Named<IdentityKey>>, errors: &mut FieldErrors) -> Vec<IdentityKey> {
     let keys: Vec<IdentityKey> = keys.into_iter().map(|it| it.0).collect();
     if let Err(error) = check_order(&keys) {

@@ -62,8 +62,7 @@ pub(crate) struct GuideOfferView {
 }
 
 pub(super) fn routes() -> Vec<Route> {
-    let summary = "Reads guides that the playlist of an account names, and counts the channels that they match. Nothing is \
-                   added.";
+    let summary = "Counts the channels that guides would match which the playlist of an account names. Nothing is added.";
     vec![
         Route::post(PREVIEW, ADMIN, summary, preview)
             .refuses(StatusCode::BAD_REQUEST, "The playlist does not name one of the guides."),
