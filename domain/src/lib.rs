@@ -79,6 +79,7 @@ pub mod plan;
 pub mod playlist;
 pub mod playout;
 pub mod plugin;
+pub mod portal;
 pub mod proxy;
 pub mod query;
 pub mod recording;

@@ -90,6 +90,11 @@ impl ElementParser {
         }
     }
 
+    /// Returns whether the list has ended. What follows it is ignored.
+    pub(crate) fn is_over(&self) -> bool {
+        self.state == State::Over
+    }
+
     /// Ends the list. An element without its end is dropped.
     pub fn finish(self) -> ListEnd {
         match self.state {

@@ -1,0 +1,210 @@
+//! Links to the streams of a portal, and the lasting addresses that the gateway stores in place of them.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use serde_json::Value;
+
+use super::answer::PortalError;
+use super::information::field;
+use crate::secret::Secret;
+use crate::source_url::SourceUrl;
+
+/// The stored address of a live channel of a portal: `stalker://HOST/itv/ID?link=1&cmd=…`.
+///
+/// The id alone identifies the stream. The command changes with the portal, and may contain a link, so the address prints
+/// without it, as every [`SourceUrl`] does.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PortalStreamAddress {
+    pub id: String,
+    pub cmd: Secret,
+    /// Whether a link has to be made from the command.
+    pub needs_link: bool,
+}
+
+/// The scheme of stored addresses. No program and no player knows it.
+const SCHEME: &str = "stalker";
+const FOLDER: &str = "/itv/";
+const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+const REASON_CHARS_MAX: usize = 100;
+
+impl PortalStreamAddress {
+    /// Returns the address at this portal.
+    pub fn url(&self, server: &SourceUrl) -> SourceUrl {
+        let host = server.authority().unwrap_or_default();
+        let (id, cmd) = (utf8_percent_encode(&self.id, KEPT), utf8_percent_encode(self.cmd.expose(), KEPT));
+        let link = u8::from(self.needs_link);
+        SourceUrl::new(format!("{SCHEME}://{host}{FOLDER}{id}?link={link}&cmd={cmd}"))
+    }
+
+    /// Reads a stored address. `None` for every other address.
+    pub fn parse(url: &SourceUrl) -> Option<Self> {
+        let id = Self::id_in(url)?;
+        let query = url.expose().split_once('?').map_or("", |it| it.1);
+        let value = |name: &str| {
+            let pair = query.split('&').filter_map(|it| it.split_once('=')).find(|it| it.0 == name);
+            pair.map(|it| percent_decode_str(it.1).decode_utf8_lossy().into_owned())
+        };
+        Some(Self {
+            id: percent_decode_str(id).decode_utf8_lossy().into_owned(),
+            cmd: Secret::new(value("cmd").unwrap_or_default()),
+            needs_link: value("link").is_none_or(|it| it != "0"),
+        })
+    }
+
+    /// Returns whether this is the address of a stream of a portal.
+    pub fn is_one(url: &SourceUrl) -> bool {
+        Self::id_in(url).is_some()
+    }
+
+    /// Returns the id in a stored address, as it is written there. It identifies the stream among those of its account.
+    pub fn id_in(url: &SourceUrl) -> Option<&str> {
+        if url.scheme() != SCHEME {
+            return None;
+        }
+        url.path().strip_prefix(FOLDER).filter(|it| !it.is_empty() && !it.contains('/'))
+    }
+
+    /// Returns the address without the command, as admins see it.
+    pub fn shown(url: &SourceUrl) -> Option<String> {
+        let id = Self::id_in(url)?;
+        Some(format!("{SCHEME}://{}{FOLDER}{id}", url.authority().unwrap_or_default()))
+    }
+
+    /// Returns whether the link of a command has to be made by the portal: the command contains none, or one on
+    /// `localhost`, which stands for a server that the portal chooses.
+    pub(super) fn is_made_by_portal(cmd: &str) -> bool {
+        link_in(cmd).is_none_or(|it| it.host().is_none_or(|it| it.eq_ignore_ascii_case("localhost")))
+    }
+
+    /// Returns the link of a command that contains one.
+    ///
+    /// # Errors
+    /// It contains none.
+    pub fn link(&self) -> Result<SourceUrl, PortalError> {
+        link_in(self.cmd.expose()).ok_or_else(|| PortalError::NoLink("the channel has none".to_owned()))
+    }
+}
+
+/// Returns an address of a stream as admins see it: the whole, but that of a portal without its command.
+pub fn shown_address(url: &SourceUrl) -> String {
+    PortalStreamAddress::shown(url).unwrap_or_else(|| url.expose().to_owned())
+}
+
+/// Returns the link in a command: the first address in it. The word before it, such as `ffmpeg`, `ffrt` or `auto`, names the
+/// player of the box, and what follows are options of that player.
+pub fn link_in(cmd: &str) -> Option<SourceUrl> {
+    let url = SourceUrl::new(cmd.split_whitespace().find(|it| it.contains("://"))?);
+    url.is_network().then_some(url)
+}
+
+/// Reads the answer to the question for a link.
+///
+/// # Errors
+/// It contains none. A link on `localhost` is none, unless the portal itself is there.
+pub fn read_link(js: &Value, server: &SourceUrl) -> Result<SourceUrl, PortalError> {
+    let cmd = match js {
+        Value::String(cmd) => Some(cmd.clone()),
+        Value::Array(list) => list.first().and_then(|it| field(it, "cmd").text()),
+        js => field(js, "cmd").text(),
+    };
+    let is_local = |it: &SourceUrl| it.host().is_none_or(|it| it.eq_ignore_ascii_case("localhost"));
+    let link = cmd.as_deref().and_then(link_in).filter(|it| !is_local(it) || is_local(server));
+    let reason = field(js, "error").text().map(|it| reason_of(&it));
+    match (link, reason) {
+        (Some(link), None) => Ok(link),
+        (_, Some(reason)) => Err(PortalError::NoLink(reason)),
+        (None, None) => Err(PortalError::NoLink("its answer contains none".to_owned())),
+    }
+}
+
+/// Returns what an error of a portal means. Only known words are explained; a text that may contain an address is left out.
+fn reason_of(error: &str) -> String {
+    match error {
+        "nothing_to_play" => "the channel is off air, or not part of the subscription".to_owned(),
+        "limit" => "its servers are full".to_owned(),
+        "link_fault" => "it failed to make one".to_owned(),
+        "access_denied" => "the channel is not part of the subscription".to_owned(),
+        other if other.contains("://") || other.contains('@') => "it reports an error".to_owned(),
+        other => other.chars().filter(|it| !it.is_control()).take(REASON_CHARS_MAX).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_stored_address_is_read_again_and_its_id_alone_identifies_the_stream() {
+        let server = SourceUrl::new("http://p.example:8080/stalker_portal");
+        for (id, cmd, needs_link) in [
+            ("7", "ffrt http://localhost/ch/7_", true),
+            ("a/b é", "http://s.example/1?a=b&c=d#e", false),
+            ("1", "", true),
+        ] {
+            let address = PortalStreamAddress { id: id.into(), cmd: Secret::new(cmd), needs_link };
+            let url = address.url(&server);
+            assert!(PortalStreamAddress::parse(&url) == Some(address), "{}", url.expose());
+            assert_eq!(url.to_string(), "stalker://p.example:8080/…");
+            assert!(!PortalStreamAddress::shown(&url).unwrap().contains("cmd"));
+            assert!(!url.is_network() && !url.is_http() && !url.is_file());
+        }
+        let url = SourceUrl::new("stalker://p.example/itv/7?link=1&cmd=x");
+        assert_eq!(PortalStreamAddress::id_in(&url), Some("7"));
+        assert_eq!(PortalStreamAddress::shown(&url).as_deref(), Some("stalker://p.example/itv/7"));
+        for other in
+            ["http://p.example/itv/7", "stalker://p.example/vod/7", "stalker://p.example/itv/", "7", ""]
+        {
+            assert!(!PortalStreamAddress::is_one(&SourceUrl::new(other)), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_word_before_a_link_and_the_options_after_it_are_cut() {
+        for (cmd, link) in [
+            ("ffmpeg http://s.example/1.ts?t=a", Some("http://s.example/1.ts?t=a")),
+            ("auto http://s.example/1.ts", Some("http://s.example/1.ts")),
+            ("ffrt3 http://s.example/1.ts position:0", Some("http://s.example/1.ts")),
+            ("  http://s.example/1.ts ", Some("http://s.example/1.ts")),
+            ("udp://239.0.0.1:1234", Some("udp://239.0.0.1:1234")),
+            ("rtsp://s.example/1", Some("rtsp://s.example/1")),
+            ("ffmpeg file:///etc/passwd", None),
+            ("ffmpeg stalker://p.example/itv/1", None),
+            ("ffmpeg", None),
+            ("", None),
+        ] {
+            assert_eq!(link_in(cmd), link.map(SourceUrl::new), "{cmd}");
+        }
+    }
+
+    #[test]
+    fn an_answer_contains_a_link_or_the_reason_why_it_does_not() {
+        let portal = SourceUrl::new("http://p.example");
+        let read = |js: Value| read_link(&js, &portal).map(|it| it.expose().to_owned());
+        let no_link = |it: &str| Err(PortalError::NoLink(it.to_owned()));
+        let link = || Ok("http://s.example/1.ts?token=a".to_owned());
+        let cmd = "ffmpeg http://s.example/1.ts?token=a";
+        for (js, expected) in [
+            (json!({ "id": 1, "cmd": cmd, "error": "", "streamer_id": 0 }), link()),
+            (json!({ "cmd": cmd, "error": null }), link()),
+            (json!([{ "cmd": cmd }]), link()),
+            (json!(cmd), link()),
+            (json!({ "cmd": "", "error": "limit" }), no_link("its servers are full")),
+            (
+                json!({ "cmd": "", "error": "nothing_to_play" }),
+                no_link("the channel is off air, or not part of the subscription"),
+            ),
+            (json!({ "error": "see http://p.example/?mac=00:1A" }), no_link("it reports an error")),
+            (json!({ "cmd": "ffrt http://localhost/ch/1" }), no_link("its answer contains none")),
+            (json!({ "cmd": "ffrt http:///ch/1" }), no_link("its answer contains none")),
+            (json!({}), no_link("its answer contains none")),
+            (json!([]), no_link("its answer contains none")),
+            (json!(false), no_link("its answer contains none")),
+            (json!(null), no_link("its answer contains none")),
+        ] {
+            assert_eq!(read(js.clone()), expected, "{js}");
+        }
+        let near = SourceUrl::new("http://localhost:8080");
+        assert!(read_link(&json!({ "cmd": "http://localhost/1.ts" }), &near).is_ok());
+    }
+}
