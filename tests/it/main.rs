@@ -95,6 +95,7 @@ mod plugin_processes;
 mod plugin_queue;
 mod plugin_requests;
 mod plugins;
+mod portal_provider;
 mod programs;
 mod proxies;
 mod radio;

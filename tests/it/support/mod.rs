@@ -12,6 +12,7 @@ pub mod gateway;
 pub mod hostile;
 pub mod namespace;
 pub mod panel;
+pub mod portal;
 pub mod random;
 pub mod reverse_proxy;
 pub mod schedules_direct;
