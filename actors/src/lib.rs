@@ -40,6 +40,7 @@ mod permissions;
 mod plans;
 mod playlist;
 mod plugins;
+mod portals;
 mod predecessor;
 mod programs;
 mod recorder;
@@ -119,6 +120,7 @@ pub use self::plugins::{
     PluginSettings, PluginStatus, PluginTimings, Plugins, RunAnswer, RunRefusal, RunResult, RunStage,
     ShownSchedule, UnsupportedName,
 };
+pub use self::portals::PortalLink;
 pub use self::predecessor::{Predecessor, PredecessorParts, RingConnector};
 pub use self::programs::Programs;
 pub use self::recorder::{

@@ -14,6 +14,7 @@ use crate::pattern::Pattern;
 use crate::playlist::content::StreamContent;
 use crate::playlist::filters::StreamFilter;
 use crate::playlist::m3u;
+use crate::portal::{PortalDevice, PortalPlace};
 use crate::proxy::ProxyAddress;
 use crate::settings::seconds;
 use crate::source_url::SourceUrl;
@@ -147,18 +148,28 @@ pub enum PlaylistLocation {
     /// internet, because admins upload files that they were given. [`Account::allowed_networks`] allows more, and an
     /// admin sees the [`local_hosts`](crate::local_hosts) that it names.
     Upload(String),
+    /// A portal, which lists its channels to the devices of the account profiles.
+    Portal(PortalPlace),
 }
 
 impl PlaylistLocation {
     /// Returns whether it is from somebody else, so that it must not name local files.
     pub fn is_foreign(&self) -> bool {
-        matches!(self, Self::Url(_) | Self::Panel(_) | Self::Upload(_))
+        matches!(self, Self::Url(_) | Self::Panel(_) | Self::Upload(_) | Self::Portal(_))
     }
 
     /// Returns the login of a panel account.
     pub fn panel(&self) -> Option<&PanelLogin> {
         match self {
             Self::Panel(login) => Some(login),
+            _ => None,
+        }
+    }
+
+    /// Returns the portal of a portal account.
+    pub fn portal(&self) -> Option<&PortalPlace> {
+        match self {
+            Self::Portal(place) => Some(place),
             _ => None,
         }
     }
@@ -233,6 +244,9 @@ pub struct AccountProfile {
     /// The number of connections that the panel allows; 0 is unknown. The limit if no other is configured.
     #[serde(default)]
     pub panel_max_streams: u32,
+    /// The device with which this profile plays, if its account is one of a portal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<Box<PortalDevice>>,
 }
 
 impl AccountProfile {
@@ -249,12 +263,18 @@ impl AccountProfile {
             custom_properties: Map::new(),
             expires_at: None,
             panel_max_streams: 0,
+            device: None,
         }
     }
 
-    /// Returns the limit in force: the configured one, otherwise that of the panel. 0 is unlimited.
+    /// Returns the limit in force: the configured one, otherwise that of the panel. 0 is unlimited. A device of a portal
+    /// plays one stream, as a box does.
     pub fn limit(&self) -> u32 {
-        if self.max_streams == 0 { self.panel_max_streams } else { self.max_streams }
+        match (self.max_streams, self.panel_max_streams) {
+            (0, 0) => u32::from(self.device.is_some()),
+            (0, of_panel) => of_panel,
+            (configured, _) => configured,
+        }
     }
 }
 
@@ -373,9 +393,11 @@ impl Account {
         if self.identity_keys.is_empty() { &IdentityKey::ALL } else { &self.identity_keys }
     }
 
-    /// Returns the property under which the ids of streams are recorded. Streams of a panel have ids.
+    /// Returns the property under which the ids of streams are recorded. Streams of panels and portals
+    /// have ids.
     pub fn identity_in_force(&self) -> StreamIdentity {
-        if self.list.panel().is_some() { StreamIdentity::StreamId } else { self.identity }
+        let has_ids = self.list.panel().is_some() || self.list.portal().is_some();
+        if has_ids { StreamIdentity::StreamId } else { self.identity }
     }
 
     /// Returns the login at the panel with which a profile plays. `None` if the account has no panel, or if the profile

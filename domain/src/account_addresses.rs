@@ -230,6 +230,7 @@ pub fn addresses_of(account: &Account) -> Vec<SourceUrl> {
     let first = match &account.list {
         PlaylistLocation::Url(url) => Parts::parse(url.expose()).map(|it| SourceUrl::new(it.origin())),
         PlaylistLocation::Panel(login) => Some(login.server.clone()),
+        PlaylistLocation::Portal(place) => Some(place.server.clone()),
         PlaylistLocation::None | PlaylistLocation::File(_) | PlaylistLocation::Upload(_) => None,
     };
     let Some(first) = first else { return Vec::new() };

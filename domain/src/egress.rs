@@ -243,6 +243,7 @@ fn origin_of(account: &Account, refresh: Option<&RefreshRecord>) -> Option<Dista
         // Imported by a version that did not record it.
         (None, PlaylistLocation::Url(url)) => Some(assumed_distance(url)),
         (None, PlaylistLocation::Panel(login)) => Some(assumed_distance(&login.server)),
+        (None, PlaylistLocation::Portal(place)) => Some(assumed_distance(&place.server)),
         (None, PlaylistLocation::Upload(_)) => Some(Distance::Public),
         (None, PlaylistLocation::File(_) | PlaylistLocation::None) => None,
     }
@@ -275,6 +276,7 @@ pub fn account_headers(account: &Account, url: &SourceUrl) -> RequestHeaders {
     let site = match &account.list {
         PlaylistLocation::Url(list) => Some(list),
         PlaylistLocation::Panel(login) => Some(&login.server),
+        PlaylistLocation::Portal(place) => Some(&place.server),
         PlaylistLocation::File(_) | PlaylistLocation::Upload(_) | PlaylistLocation::None => None,
     };
     match site {

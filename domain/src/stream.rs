@@ -357,6 +357,8 @@ impl Unplayable {
         Self("it is protected by ClearKey, which the gateway can play in DASH streams only");
     pub(crate) const CLEARKEY_FFMPEG: Self =
         Self("it is protected by ClearKey, which needs ffmpeg; ffmpeg is not installed");
+    /// A profile of an account at a portal, from before it became one.
+    pub(crate) const NO_DEVICE: Self = Self("the profile of its account has no MAC address");
     /// An old record, from before commands were checked.
     pub(crate) const COMMAND: Self = Self("the command of its stream profile is invalid");
 }

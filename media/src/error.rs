@@ -39,6 +39,8 @@ pub enum Cause {
     Proxy(String),
     /// The proxy requires a login, or refuses the one of the account.
     ProxyLogin,
+    /// The portal refuses the device, or gave no link. The text contains the reason without an address.
+    Portal(String),
     /// The proxy cannot reach the provider. The text contains its reason.
     ProxyTarget(String),
     /// The provider answered with a status other than success.
@@ -178,7 +180,7 @@ impl UpstreamError {
     pub fn scope(&self) -> Scope {
         match self.cause {
             Cause::Status(status) if is_account_refusal(status) => Scope::Candidate,
-            Cause::Region(_) => Scope::Candidate,
+            Cause::Region(_) | Cause::Portal(_) => Scope::Candidate,
             Cause::Tuner { .. } if self.is_full_now() => Scope::Candidate,
             _ => Scope::Stream,
         }
@@ -273,6 +275,7 @@ impl UpstreamError {
             | Cause::ConnectTimeout
             | Cause::Proxy(_)
             | Cause::ProxyTarget(_)
+            | Cause::Portal(_)
             | Cause::Empty
             | Cause::FirstPacketTimeout
             | Cause::Stall
@@ -303,6 +306,7 @@ impl UpstreamError {
             Cause::Proxy(_) => "proxy",
             Cause::ProxyLogin => "proxy_login",
             Cause::ProxyTarget(_) => "proxy_target",
+            Cause::Portal(_) => "portal",
             Cause::Status(_) => "status",
             Cause::Tuner { code: 805, .. } => "all_tuners_in_use",
             Cause::Tuner { .. } => "tuner",
@@ -389,6 +393,7 @@ impl fmt::Display for Cause {
             Cause::Certificate(refused) => write!(f, "{refused}"),
             Cause::Proxy(why) => write!(f, "the proxy failed: {why}"),
             Cause::ProxyLogin => f.write_str("the proxy refuses the login of the account"),
+            Cause::Portal(why) => f.write_str(why),
             Cause::ProxyTarget(why) => write!(f, "the proxy cannot reach the provider: {why}"),
             Cause::Status(status) if is_refusal(*status) => write!(
                 f,

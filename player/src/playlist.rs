@@ -8,6 +8,7 @@ use domain::plan::Candidate;
 use domain::playlist::write::{
     OutputCatchup, OutputEntry, OutputHints, write_entry, write_header, write_plain_entry,
 };
+use domain::portal::PortalStreamAddress;
 use domain::stream_profile::Delivery;
 use domain::user::UserLevel;
 use http::{Method, StatusCode};
@@ -167,7 +168,9 @@ fn writer(
             return titles.write_next(out, &selection.addresses, &selection.origin, is_plain);
         };
         let candidate = plans.candidate(channel);
-        let url = match plans.is_direct {
+        // A portal makes the address when it is opened, so players get that of the gateway.
+        let is_made = candidate.as_ref().is_some_and(|it| PortalStreamAddress::is_one(&it.url));
+        let url = match plans.is_direct && !is_made {
             true => candidate.as_ref().map(|it| it.url.expose().to_owned()),
             false => Some(selection.addresses.channel(channel)),
         };
@@ -188,7 +191,7 @@ fn writer(
                 catchup: past.as_deref().map(|source| OutputCatchup { source, days: archive_days }),
                 marks: marked.get(channel.id),
                 tags: selection.lineup.as_ref().map(|it| &it.tags),
-                hints: candidate.as_ref().map(|it| plans.hints(it)),
+                hints: candidate.as_ref().filter(|_| !is_made).map(|it| plans.hints(it)),
             };
             match is_plain {
                 true => write_plain_entry(out, &OutputEntry { tags: None, hints: None, ..line }),

@@ -511,6 +511,7 @@ async fn start_system(
         None => fetch,
     };
     let plans = StorePlans::new(models.clone(), config.engine.default_stream_profile).under(conditions);
+    let plans = plans.asking(fetch.clone());
     let plans: Arc<dyn Plans> = Arc::new(plans);
     let dial = TcpDial::new(DialSettings::default()).map_err(|error| StartError::Dial(error.to_string()))?;
     let launcher = launcher(config);

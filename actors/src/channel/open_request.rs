@@ -5,6 +5,7 @@ use std::sync::Arc;
 use domain::command::Argv;
 use domain::ffmpeg::{self, FfmpegInput};
 use domain::plan::{Candidate, PlanContext};
+use domain::portal::PortalStreamAddress;
 use domain::proxy::{ProxyAddress, ProxyScheme};
 use domain::source_url::SourceUrl;
 use media::dial::{Proxy, ProxyProtocol};
@@ -26,7 +27,10 @@ pub(crate) fn open_request(
     let input = candidate.command.as_ref().and_then(|it| it.input.as_ref());
     let can_use_proxy = candidate.proxy.as_ref().is_none_or(|it| ffmpeg::proxy_options(it).is_some());
     let playlist_reader = (conditions.has_ffmpeg && can_use_proxy).then(|| playlist_reader(candidate));
-    let of_playlist = playlist_reader.as_ref().zip(known.playlist).map(|(command_of, format)| {
+    // A program cannot be given an address that is made later.
+    let has_address = !PortalStreamAddress::is_one(&candidate.url);
+    let known_playlist = known.playlist.filter(|_| has_address);
+    let of_playlist = playlist_reader.as_ref().zip(known_playlist).map(|(command_of, format)| {
         let url = candidate.url.expose().to_owned();
         let variant = known.variant;
         command_of(&PlaylistAddress { url, format, is_trusted: true, cookies: Vec::new(), variant })
@@ -45,6 +49,7 @@ pub(crate) fn open_request(
         trust: candidate.certificates.as_deref().map(certificate_trust),
         prefers_program: false,
         other_addresses: None,
+        address_maker: None,
         program: candidate.program,
         known,
     }

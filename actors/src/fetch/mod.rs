@@ -52,6 +52,7 @@ pub(crate) use self::turns::Turn;
 use self::turns::Turns;
 pub(crate) use self::unpacked::Unpacked;
 use crate::egress::Egress;
+use crate::portals::session::PortalSessions;
 
 /// The default `User-Agent`, if neither account nor caller sets one.
 pub(crate) const DEFAULT_USER_AGENT: &str = concat!("Headwater/", env!("CARGO_PKG_VERSION"));
@@ -222,6 +223,8 @@ pub struct Fetch {
     /// `User-Agent` for requests without one.
     user_agent: Arc<str>,
     turns: Turns,
+    /// The devices of portal accounts.
+    portals: PortalSessions,
     /// Set on a node of a cluster.
     cluster: Option<Arc<FetchCluster>>,
     way: Way,
@@ -250,6 +253,7 @@ impl Fetch {
             limits,
             user_agent: DEFAULT_USER_AGENT.into(),
             turns: Turns::default(),
+            portals: PortalSessions::default(),
             cluster: None,
             way: Way::Direct,
             trust: None,
@@ -438,6 +442,11 @@ impl Fetch {
     /// block accounts that ask several questions at once.
     pub(crate) async fn turn(&self, account: AccountId) -> Turn {
         self.turns.take(account).await
+    }
+
+    /// Returns the sessions of devices at portals, which all clients made from this one share.
+    pub(crate) fn portals(&self) -> &PortalSessions {
+        &self.portals
     }
 
     /// Returns the limits of this client.

@@ -288,7 +288,9 @@ impl State {
         let known = accounts.get(account.0).filter(|it| it.profiles.iter().any(|it| it.id == profile));
         match known {
             None => LoginCheckStart::NoSuchProfile,
-            Some(known) if known.list.panel().is_none() => LoginCheckStart::NoPanel,
+            Some(known) if known.list.panel().is_none() && known.list.portal().is_none() => {
+                LoginCheckStart::NoPanel
+            }
             Some(_) if self.checking.contains_key(&account) => LoginCheckStart::AlreadyRunning,
             Some(_) => {
                 self.start_check(imports, account, vec![profile]);

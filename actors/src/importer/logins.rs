@@ -16,6 +16,7 @@ use storage::Models;
 use tracing::warn;
 
 use super::error::ImportError;
+use super::portal;
 use crate::addresses::AccountAddresses;
 use crate::fetch::{Fetch, Unpacked};
 
@@ -46,8 +47,11 @@ pub(super) async fn check_all(
         let Some(account) = models.accounts.load().get(account.0).cloned() else { return };
         let Some(profile) = account.profiles.iter().find(|it| it.id == *id) else { continue };
         let address = AccountAddresses::new(models.clone()).in_use(&account);
-        let checked = check(models, fetch, (&*account, address.as_ref()), profile, now());
-        if let Err(error) = checked.await {
+        let checked = match account.list.portal() {
+            Some(_) => portal::check(models, fetch, &account, profile, now()).await,
+            None => check(models, fetch, (&*account, address.as_ref()), profile, now()).await.map(drop),
+        };
+        if let Err(error) = checked {
             warn!(
                 account.id = %account.id, profile.id = %id,
                 "failed to check the login of account \"{}\", profile \"{}\": {error}", account.name, profile.name

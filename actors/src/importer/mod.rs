@@ -13,6 +13,7 @@ mod landing;
 mod logins;
 mod message;
 mod panel;
+mod portal;
 mod preview;
 mod previewed;
 mod progress;

@@ -24,7 +24,7 @@ use super::job::{ImportOptions, ImportSummary, Job, Reporter};
 use super::landing::{self, Landing};
 use super::progress::{RefreshPhase, RefreshStatus};
 use super::reading::{self, ReadList};
-use super::{adult, compare, panel, preview, sync};
+use super::{adult, compare, panel, portal, preview, sync};
 use crate::addresses::AccountAddresses;
 use crate::catalogue::playlist::{TitleImport, has_titles};
 use crate::fetch::Fetch;
@@ -124,6 +124,10 @@ pub(super) async fn work(fetch: &Fetch, job: Job) -> Result<ImportSummary, Impor
         PlaylistLocation::Panel(login) => {
             let login = login.clone();
             return panel::work(fetch, job, login).await;
+        }
+        PlaylistLocation::Portal(place) => {
+            let place = place.clone();
+            return portal::work(fetch, job, place).await;
         }
         PlaylistLocation::Upload(name) => {
             let folder = job.options.uploads.as_ref().ok_or(ImportError::NoUpload)?;

@@ -17,6 +17,7 @@ use domain::plan::{
     self, ArchiveRefusal, ArchivedProgramme, Candidate, Plan, PlanContext, PlanRecords, SlotPool,
     TitleCandidate, TitleVersion,
 };
+use domain::portal::{PortalPlace, PortalStreamAddress};
 use domain::server_group::ServerGroupMembers;
 use domain::source_url::SourceUrl;
 use domain::stream::Stream;
@@ -28,7 +29,9 @@ use tracing::error;
 use uuid::Uuid;
 
 use crate::addresses::AccountAddresses;
+use crate::fetch::Fetch;
 use crate::health::HealthTable;
+use crate::portals::{PortalClient, PortalLink};
 
 /// A target that a client can watch. The variants cannot collide: a channel and a stream with the same number are
 /// different targets.
@@ -124,6 +127,11 @@ pub trait Plans: Send + Sync + 'static {
         AccountAddresses::default()
     }
 
+    /// Returns what makes the address of a candidate of a portal, for one opening. `None` for a candidate that has one.
+    fn link(&self, _candidate: &Candidate) -> Option<Arc<PortalLink>> {
+        None
+    }
+
     /// Returns the address of a candidate that was made some time ago at the server that its account uses now.
     fn addressed(&self, candidate: &Candidate) -> SourceUrl {
         candidate.url.clone()
@@ -179,6 +187,8 @@ pub struct StorePlans {
     conditions: PlanContext,
     health: HealthTable,
     addresses: AccountAddresses,
+    /// Asks portals; `None` where nothing is played.
+    fetch: Option<Fetch>,
     streams: Mutex<StreamCache>,
 }
 
@@ -192,8 +202,14 @@ impl StorePlans {
             default,
             conditions: PlanContext::default(),
             health: HealthTable::default(),
+            fetch: None,
             streams: Mutex::default(),
         }
+    }
+
+    /// Sets the client that asks portals for links. It shares the sessions of devices with the refreshes that use it.
+    pub fn asking(self, fetch: Fetch) -> Self {
+        Self { fetch: Some(fetch), ..self }
     }
 
     /// Sets the context of the plans.
@@ -335,6 +351,19 @@ impl Plans for StorePlans {
 
     fn addresses(&self) -> AccountAddresses {
         self.addresses.clone()
+    }
+
+    fn link(&self, candidate: &Candidate) -> Option<Arc<PortalLink>> {
+        let address = PortalStreamAddress::parse(&candidate.url)?;
+        let account = self.account(candidate.pool.account)?;
+        let profile = account.profiles.iter().find(|it| it.id == candidate.pool.profile)?;
+        let PortalPlace { server, endpoint } = account.list.portal()?;
+        let place = PortalPlace {
+            server: self.addresses.place(&account, server),
+            endpoint: endpoint.as_ref().map(|it| self.addresses.place(&account, it)),
+        };
+        let client = PortalClient::new(self.fetch.as_ref()?, &account, profile, place)?;
+        Some(Arc::new(PortalLink::new(client, address)))
     }
 
     fn addressed(&self, candidate: &Candidate) -> SourceUrl {

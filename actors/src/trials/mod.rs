@@ -26,6 +26,7 @@ use domain::settings::LEASE_WAIT;
 use domain::source_url::SourceUrl;
 use domain::stream::{Stream, StreamProperties};
 use domain::stream_profile::{Delivery, StreamProfile};
+use media::Permit;
 use media::error::{Cause, UpstreamError};
 use media::sample::{Sample, Sampler};
 use media::source::{self, KnownSource, ProgramOutput, SourceInfo, Upstream};
@@ -39,6 +40,7 @@ use crate::addresses::AccountAddresses;
 use crate::ask::ANSWER_TIMEOUT;
 use crate::channel::{LiveEnv, open_request};
 use crate::plans::Target;
+use crate::portals::PortalLink;
 use crate::slots::{
     Asking, CloseReason, FullPool, Holder, Lease, LeasePurpose, Request, SlotCandidate, SlotMessage,
 };
@@ -187,6 +189,7 @@ impl Trials {
             upstream: self.env.upstream(),
             conditions: self.env.plans.conditions(),
             addresses: self.env.plans.addresses(),
+            link: self.env.plans.link(&candidate),
             stall_timeout: self.env.settings().stall_timeout,
             reading,
             end: end.clone(),
@@ -281,6 +284,7 @@ struct TrialReader {
     upstream: Upstream,
     conditions: PlanContext,
     addresses: AccountAddresses,
+    link: Option<Arc<PortalLink>>,
     stall_timeout: Duration,
     reading: Duration,
     end: CancellationToken,
@@ -299,8 +303,13 @@ impl TrialReader {
         let mut said = ProgramOutput::default();
         let mut request = open_request(&candidate, &self.conditions, KnownSource::default());
         request.other_addresses = self.addresses.other_forms(&candidate);
+        request.address_maker = self.link.clone().map(|it| it as _);
+        let permit: Box<dyn Permit> = match self.link {
+            Some(link) => link.held_by(Box::new(lease)),
+            None => Box::new(lease),
+        };
         let opened = tokio::select! {
-            opened = source::open_with_output(request, Box::new(lease), self.upstream, &mut said) => Some(opened),
+            opened = source::open_with_output(request, permit, self.upstream, &mut said) => Some(opened),
             () = self.end.cancelled() => None,
         };
         let source = match opened {

@@ -3,6 +3,7 @@
 //! A candidate is a stream together with an account profile that could play it.
 
 mod archive;
+mod portal;
 mod readers;
 mod title;
 
@@ -285,12 +286,24 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
         let members = records.server_group(&account);
         let server = ActiveServer::from_account(&account, records);
         let live_form = is_of_panel(&stream, &account).then(|| records.live_form(&account));
-        let (address, named_program) = stream.url().split_program();
+        let portal = portal::address_of(&stream, &account);
+        let (address, named_program) = portal.unwrap_or(stream.url()).split_program();
         let n_before = plan.candidates.len();
         let mut reason = None;
         for account_profile in account.active_profiles() {
-            let url = rewrites.apply(account_profile, &address);
-            let mut headers = stream.headers().over(&account_headers(&account, &url));
+            if portal.is_some() && account_profile.device.is_none() {
+                reason = reason.or(Some(Unplayable::NO_DEVICE));
+                continue;
+            }
+            let (url, of_account) = match portal {
+                Some(_) => (address.clone(), portal::link_headers(&account)),
+                None => {
+                    let url = rewrites.apply(account_profile, &address);
+                    let headers = account_headers(&account, &url);
+                    (url, headers)
+                }
+            };
+            let mut headers = stream.headers().over(&of_account);
             if let Some(agent) = &profile.user_agent {
                 headers.user_agent = Some(agent.clone());
             } else if headers.user_agent.is_none() {
@@ -303,19 +316,22 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
                 Some((url, form)) => (url, Some(form)),
                 None => (url, None),
             };
-            let read = readers.delivery(&url, &account, &profile, (&headers, drm.as_ref()));
+            let (read, scope, kind) = match portal {
+                // The address is made when it is opened, so neither a player nor a program can get it.
+                Some(_) => (Ok((Delivery::Proxy, None)), LimitScope::Unknown, SourceKind::HttpTs),
+                None => (
+                    readers.delivery(&url, &account, &profile, (&headers, drm.as_ref())),
+                    LimitScope::new(&url, &headers),
+                    SourceKind::from_url(&url),
+                ),
+            };
             let why = read.as_ref().err().copied();
             let (delivery, command) = read.unwrap_or((Delivery::Redirect, None));
             let candidate = Candidate {
-                pool: SlotPool::new(
-                    &account,
-                    account_profile,
-                    members.clone(),
-                    LimitScope::new(&url, &headers),
-                ),
+                pool: SlotPool::new(&account, account_profile, members.clone(), scope),
                 stream: stream.id,
                 stream_name: stream.name().to_owned(),
-                kind: SourceKind::from_url(&url),
+                kind,
                 url,
                 live_form: form.filter(|_| {
                     account.live_form.is_none() && delivery == Delivery::Proxy && command.is_none()

@@ -167,9 +167,10 @@ fn is_for_programs(url: &SourceUrl, list: &PlaylistLocation) -> bool {
     let is_allowed = match list {
         PlaylistLocation::File(_) => !url.scheme().is_empty(),
         PlaylistLocation::None => url.is_network() || url.is_file(),
-        PlaylistLocation::Url(_) | PlaylistLocation::Panel(_) | PlaylistLocation::Upload(_) => {
-            url.is_network()
-        }
+        PlaylistLocation::Url(_)
+        | PlaylistLocation::Panel(_)
+        | PlaylistLocation::Upload(_)
+        | PlaylistLocation::Portal(_) => url.is_network(),
     };
     is_allowed && !url.expose().contains('\0')
 }

@@ -5,6 +5,7 @@ use crate::account::PlaylistLocation;
 use crate::catchup::{Archive, ArchiveTimes};
 use crate::entry_details::{OptionForm, PlayerOption};
 use crate::panel::PanelLogin;
+use crate::portal::{MacAddress, PortalDevice, PortalPlace, PortalStreamAddress};
 use crate::secret::Secret;
 use crate::server_group::ServerGroup;
 use crate::stream::StreamProperties;
@@ -446,6 +447,54 @@ fn live_streams_of_a_panel_are_asked_for_in_the_form_in_force() {
         ("http://tv.example/x.ts", false),
     ];
     check(&listed, LiveForm::M3u8, Delivery::Proxy, all);
+}
+
+#[test]
+fn a_stream_of_a_portal_is_read_by_the_gateway_with_each_device_and_without_secret_headers() {
+    let mut account = account(1, 3);
+    account.list =
+        PlaylistLocation::Portal(PortalPlace { server: SourceUrl::new("http://p.example"), endpoint: None });
+    account.headers.set("X-Token", "secret");
+    for (profile, end) in account.profiles.iter_mut().skip(1).zip(["01", "02"]) {
+        let mac = MacAddress::parse(&format!("00:1A:79:00:00:{end}")).unwrap();
+        (profile.device, profile.max_streams) = (Some(Box::new(PortalDevice::new(mac))), 0);
+    }
+    let address = PortalStreamAddress {
+        id: "7".to_owned(),
+        cmd: Secret::new("auto http://localhost/7"),
+        needs_link: true,
+    };
+    let url = address.url(&SourceUrl::new("http://p.example"));
+    let mut ruled = stream(2, 1, url.expose());
+    ruled.rule.url = Some(SourceUrl::new("stalker://p.example/itv/7"));
+    let mut edited = stream(3, 1, url.expose());
+    edited.manual.url = Some(SourceUrl::new("http://own.example/7.ts"));
+    for delivery in [Delivery::Proxy, Delivery::Redirect, Delivery::Command] {
+        for stream in [stream(1, 1, url.expose()), ruled.clone()] {
+            let plan = plan_of(&[stream], std::slice::from_ref(&account), delivery);
+            assert_eq!(
+                order(&plan).iter().map(|it| it.1).collect::<Vec<_>>(),
+                [12, 11],
+                "those with a device"
+            );
+            for candidate in &plan.candidates {
+                assert_eq!((&candidate.url, candidate.kind), (&url, SourceKind::HttpTs));
+                assert_eq!((candidate.profile, &candidate.command), (Delivery::Proxy, &None));
+                assert_eq!(candidate.pool.max_streams, 1, "a box plays one stream");
+                assert!(candidate.headers.extra.is_empty(), "{:?}", candidate.headers);
+                assert!(candidate.headers.user_agent.as_ref().unwrap().contains("MAG200"));
+            }
+        }
+    }
+    let plan = plan_of(&[edited], std::slice::from_ref(&account), Delivery::Proxy);
+    assert!(plan.candidates.iter().all(|it| it.url.expose() == "http://own.example/7.ts"));
+    account.profiles.iter_mut().for_each(|it| it.device = None);
+    let plan = plan_of(&[stream(1, 1, url.expose())], &[account], Delivery::Proxy);
+    let reasons: Vec<_> = plan.unplayable.iter().map(|it| it.1.to_string()).collect();
+    assert_eq!(reasons, ["the profile of its account has no MAC address"]);
+    // The address is for the streams of portals alone.
+    let plan = plan_of(&[stream(1, 1, url.expose())], &[self::account(1, 1)], Delivery::Proxy);
+    assert!(plan.candidates.is_empty() && plan.unplayable.len() == 1);
 }
 
 /// The provider must never see the real address of the gateway or of a viewer.

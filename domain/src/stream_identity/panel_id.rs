@@ -1,5 +1,6 @@
 //! Identification of streams in the addresses of panels.
 
+use crate::portal::PortalStreamAddress;
 use crate::source_url::SourceUrl;
 
 /// The kind of content that a panel serves under an address.
@@ -11,8 +12,11 @@ pub(crate) enum PanelContent {
 }
 
 /// Returns the kind and the stream id in `/live/user/password/ID.ts`, `/user/password/ID`, `/movie/…` and `/series/…`,
-/// on any host, with any extension or none. `None` for any other address.
+/// on any host, with any extension or none, and in the stored address of a portal. `None` for any other address.
 pub(crate) fn panel_id(url: &SourceUrl) -> Option<(PanelContent, &str)> {
+    if let Some(id) = PortalStreamAddress::id_in(url) {
+        return Some((PanelContent::Live, id));
+    }
     if !url.is_http() {
         return None;
     }
@@ -39,7 +43,7 @@ pub fn film_id(url: &SourceUrl) -> Option<&str> {
 
 /// Returns the id of a live stream in `/live/user/password/ID.ts` and `/user/password/ID`.
 pub fn live_id(url: &SourceUrl) -> Option<&str> {
-    panel_id(url).filter(|it| it.0 == PanelContent::Live).map(|it| it.1)
+    panel_id(url).filter(|it| it.0 == PanelContent::Live && url.is_http()).map(|it| it.1)
 }
 
 fn kind(segment: &str) -> Option<PanelContent> {
@@ -75,6 +79,9 @@ mod tests {
             ("http://h/a/b/c/7.ts", None),
             ("http://h/live/u/p/.ts", None),
             ("rtsp://h/live/u/p/7", None),
+            ("stalker://h/itv/7?link=1&cmd=a", Some((PanelContent::Live, "7"))),
+            ("stalker://other/itv/7", Some((PanelContent::Live, "7"))),
+            ("stalker://h/itv/", None),
             ("file:///u/p/7.ts", None),
             ("http://h", None),
             ("nothing", None),

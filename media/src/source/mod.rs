@@ -62,8 +62,8 @@ pub use self::process::{
 pub use self::remote_file::{FILE_PIECE_BYTES_MAX, FilePart, RemoteFile};
 pub(crate) use self::request::base64;
 pub use self::request::{
-    AddressPolicy, AudioContainer, AudioConverter, OpenRequest, OtherAddresses, PlaylistAddress,
-    PlaylistFormat, PlaylistReader, ProgramInput,
+    AddressFuture, AddressMaker, AddressPolicy, AudioContainer, AudioConverter, OpenRequest, OtherAddresses,
+    PlaylistAddress, PlaylistFormat, PlaylistReader, ProgramInput,
 };
 pub use self::settings::{SourceSettings, UdpSettings};
 pub use self::upstream::Upstream;

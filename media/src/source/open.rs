@@ -130,6 +130,9 @@ pub async fn open_with_output(
     upstream: Upstream,
     output: &mut ProgramOutput,
 ) -> Result<Source, UpstreamError> {
+    if let Some(maker) = request.address_maker.clone() {
+        request.url = maker.address().await?;
+    }
     let opened = open_address(&mut request, permit, upstream, output).await;
     if let Some(others) = &request.other_addresses {
         match &opened {

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -15,7 +16,7 @@ use tracing::debug;
 
 use crate::dial::Proxy;
 use crate::dial::trust::CertificateTrust;
-use crate::error::Cause;
+use crate::error::{Cause, UpstreamError};
 use crate::source::known::KnownSource;
 use crate::source::target::HttpTarget;
 use crate::ts::table_reader::TableHints;
@@ -55,6 +56,8 @@ pub struct OpenRequest {
     pub audio_converter: Option<AudioConverter>,
     /// Other addresses of the same stream, for when the server does not serve this one.
     pub other_addresses: Option<Arc<dyn OtherAddresses>>,
+    /// Makes the address, in place of `url`, when the permit is there. `None` for a stream with a lasting address.
+    pub address_maker: Option<Arc<dyn AddressMaker>>,
     /// The number of the programme to follow in a stream with several; `None` leaves the choice to the tables. A program
     /// that reads the address does not get it.
     pub program: Option<u16>,
@@ -93,6 +96,18 @@ pub trait OtherAddresses: Send + Sync {
 
     /// Notes that it was opened at none. Not called if the opening is dropped.
     fn failed(&self);
+}
+
+/// The address of a stream, as it is made.
+pub type AddressFuture<'a> = Pin<Box<dyn Future<Output = Result<String, UpstreamError>> + Send + 'a>>;
+
+/// Makes the address of a stream that has no lasting one.
+pub trait AddressMaker: Send + Sync {
+    /// Makes an address. Called once for each opening.
+    ///
+    /// # Errors
+    /// The provider gives none.
+    fn address(&self) -> AddressFuture<'_>;
 }
 
 /// Decides which addresses a request may lead to.

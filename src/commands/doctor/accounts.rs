@@ -101,6 +101,9 @@ async fn findings(fetch: &Fetch, account: &Account, subject: &str) -> Vec<Findin
         PlaylistLocation::File(path) => vec![file_finding(subject, Path::new(path))],
         list => match list.panel() {
             Some(_) => panel_findings(fetch, account, subject).await,
+            None if list.portal().is_some() => {
+                vec![Finding::good(subject, "has a portal, which only refreshes and viewers ask")]
+            }
             None => vec![Finding::good(subject, "has an uploaded playlist")],
         },
     }

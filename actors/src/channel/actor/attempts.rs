@@ -6,6 +6,7 @@ use domain::ids::ProfileId;
 use domain::playout::{Attempt, AttemptReason, Failure, FailureKind, FailureScope, Input, Lack, Patience};
 use domain::recording::RecordingClaim;
 use domain::settings::AtLimit;
+use media::Permit;
 use media::error::{self, Cause, LossKind, UpstreamError};
 use media::ring::EndReason;
 use media::source::{self, Source};
@@ -183,6 +184,8 @@ impl State {
         self.upstream.opening(attempt, grant, |candidate, lease| {
             let mut request = open_request(candidate, &context.env.plans.conditions(), known);
             request.other_addresses = context.env.plans.addresses().other_forms(candidate);
+            let link = context.env.plans.link(candidate);
+            request.address_maker = link.clone().map(|it| it as _);
             let mut upstream = context.env.upstream();
             if let Some(patience) = patience {
                 let connect_timeout = upstream.settings.connect_timeout;
@@ -198,7 +201,13 @@ impl State {
             AbortOnDropHandle::new(context.env.packets.spawn(async move {
                 let opened = match lease.is_pulled() {
                     true => predecessor.open(target, lease, &upstream).await,
-                    false => source::open(request, Box::new(lease), upstream).await,
+                    false => {
+                        let permit: Box<dyn Permit> = match link {
+                            Some(link) => link.held_by(Box::new(lease)),
+                            None => Box::new(lease),
+                        };
+                        source::open(request, permit, upstream).await
+                    }
                 };
                 let message = match opened {
                     Ok(source) => Message::Opened(attempt, source),

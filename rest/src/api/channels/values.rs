@@ -3,6 +3,7 @@
 use domain::channel::{ChannelNumber, ChannelNumberError};
 use domain::group::Group;
 use domain::ids::GroupId;
+use domain::portal::PortalStreamAddress;
 use domain::source_url::{NETWORK_SCHEMES, SourceUrl};
 use domain::timeshift::TimeShiftMode;
 use media::check_udp_address;
@@ -205,6 +206,11 @@ impl Readable for StreamUrl {
     fn read(value: &Value, field: &Field) -> Result<Self, String> {
         let Text(text) = Text::read(value, field)?;
         let is_plain = !text.contains(|it: char| it.is_whitespace() || it.is_control());
+        // Clients send back the address of a stream of a portal, as it is shown.
+        let of_portal = SourceUrl::new(text.as_str());
+        if PortalStreamAddress::shown(&of_portal).is_some_and(|it| it == text) {
+            return Ok(Self(of_portal));
+        }
         // They may have no host, such as `udp://@:1234`, and the zone of an IPv6 address.
         match check_udp_address(&text) {
             Some(Ok(())) if is_plain => return Ok(Self(SourceUrl::new(text))),

@@ -23,6 +23,7 @@ use tokio::task::spawn_blocking;
 use tracing::{error, warn};
 
 use super::built_in::{LOCKED, find_unlocked};
+use super::device::{check_devices, device_of};
 use super::edit::Change;
 use super::files::{self, PLAYLIST_BYTES_MAX};
 use super::refresh::refresh_if_possible;
@@ -112,7 +113,7 @@ async fn create(
     (new, file): (NewM3UAccount, Option<Upload>),
 ) -> Result<Created<M3UAccountView>, Refusal> {
     let wants_guide = new.create_epg == Some(true);
-    let change = Change::new(new.into(), &PlaylistLocation::None, None).await?;
+    let change = Change::new(new.into(), &PlaylistLocation::None, None, None).await?;
     let saved = saved(&call, &change, file).await?;
     let list = saved.as_ref().map(|it| PlaylistLocation::Upload(it.name.clone()));
     let at = now_ms();
@@ -151,7 +152,7 @@ async fn update(
     }
     let wants_guide = edit.create_epg == Some(true);
     let uses_first_address = edit.use_first_address == Some(true);
-    let change = Change::new(edit, &before.list, before.proxy.as_ref()).await?;
+    let change = Change::new(edit, &before.list, before.proxy.as_ref(), device_of(&before)).await?;
     let saved = saved(&call, &change, file).await?;
     let list = saved.as_ref().map(|it| PlaylistLocation::Upload(it.name.clone()));
     let (account, then, guide, has_new_list, has_new_reading) = call
@@ -160,11 +161,13 @@ async fn update(
             let mut account = before.clone();
             change.apply(&mut account);
             set(&mut account.list, list);
-            if account.list != before.list {
+            let has_new_device = device_of(&account) != device_of(&before);
+            check_devices(&account)?;
+            if account.list != before.list || has_new_device {
                 logins::forget_answers(write, &mut account)?;
-                guide::forget_guides(write, &account)?;
             }
             if account.list != before.list {
+                guide::forget_guides(write, &account)?;
                 write.remove::<AddressRecord>(id)?;
             } else if let Some(mut record) = write.get::<AddressRecord>(id)? {
                 let known = record.clone();
@@ -188,6 +191,7 @@ async fn update(
             }
             let guide = if wants_guide { guide::create(write, &account)? } else { None };
             let has_new_list = account.list != before.list
+                || has_new_device
                 || account.is_active && !before.is_active
                 // A list that was refused may be read now.
                 || account.certificates != before.certificates;

@@ -13,6 +13,7 @@ use domain::catchup::{ProviderZone, TIME_ZONE};
 use domain::certificate::Fingerprint;
 use domain::panel::{LiveForm, PanelAddress};
 use domain::playlist::rules::Rules;
+use domain::portal::PortalDevice;
 use domain::proxy::ProxyAddress;
 use domain::source_url::SourceUrl;
 use domain::stream::RequestHeaders;
@@ -34,6 +35,8 @@ use crate::record::{set, set_fields};
 /// A valid edit.
 pub(super) struct Change {
     location: LocationChange,
+    /// The device of the default profile, if the account has a portal.
+    device: Option<PortalDevice>,
     user_agent: Option<Option<String>>,
     headers: Option<RequestHeaders>,
     rules: Option<Vec<Rule>>,
@@ -49,14 +52,16 @@ pub(super) struct Change {
 }
 
 impl Change {
-    /// Checks an edit of an account with this list and proxy. Checks the file if it is another one.
+    /// Checks an edit of an account with this list and proxy, and this device in its default profile. Checks the file if it is
+    /// another one.
     pub(super) async fn new(
         mut edit: M3UAccountEdit,
         now: &PlaylistLocation,
         known_proxy: Option<&ProxyAddress>,
+        known_device: Option<&PortalDevice>,
     ) -> Result<Self, Refusal> {
         let mut errors = FieldErrors::default();
-        let location = location_of(&mut edit, now, &mut errors);
+        let (location, device) = location_of(&mut edit, now, known_device, &mut errors);
         if let LocationChange::Is(PlaylistLocation::File(path)) = &location
             && location.differs_from(now)
             && let Err(message) = check_file(path.clone()).await
@@ -134,6 +139,7 @@ impl Change {
             identity_keys,
             live_form,
             location,
+            device,
             user_agent,
             headers,
             rules,
@@ -162,6 +168,7 @@ impl Change {
     pub(super) fn apply(self, account: &mut Account) {
         let edit = self.others;
         self.location.apply(&mut account.list);
+        set_device(account, self.device);
         set(&mut account.headers.user_agent, self.user_agent);
         if let Some(headers) = self.headers {
             account.headers = RequestHeaders { user_agent: account.headers.user_agent.take(), ..headers };
@@ -208,6 +215,17 @@ impl Change {
         );
         set(&mut account.identity_keys, self.identity_keys);
         set(&mut account.identity, edit.stream_identity.map(|it| it.0));
+    }
+}
+
+/// Gives the default profile of an account at a portal its device. Profiles of other accounts have none.
+fn set_device(account: &mut Account, device: Option<PortalDevice>) {
+    if account.list.portal().is_none() {
+        account.profiles.iter_mut().for_each(|it| it.device = None);
+    } else if let Some(device) = device
+        && let Some(profile) = account.profiles.iter_mut().find(|it| it.is_default)
+    {
+        profile.device = Some(Box::new(device));
     }
 }
 

@@ -2,10 +2,12 @@
 
 use domain::account::PlaylistLocation;
 use domain::panel::{PanelAddress, PanelLogin};
+use domain::portal::{PortalDevice, PortalPlace, pasted_address};
 use domain::secret::Secret;
 use domain::source_url::SourceUrl;
 use server::field_errors::{FieldErrors, NO_FIELD};
 
+use super::device::SentDevice;
 use super::text::AccountType;
 use super::view::M3UAccountEdit;
 use crate::api::text::is_web_url;
@@ -44,8 +46,70 @@ struct Sent {
     password: Option<Secret>,
 }
 
-/// Takes the location out of an edit of an account with this one.
+/// Takes the location out of an edit of an account with this one, and the device of its default profile, if it has a portal.
 pub(super) fn location_of(
+    edit: &mut M3UAccountEdit,
+    now: &PlaylistLocation,
+    known: Option<&PortalDevice>,
+    errors: &mut FieldErrors,
+) -> (LocationChange, Option<PortalDevice>) {
+    let account_type = edit.account_type.unwrap_or_else(|| AccountType::new(now));
+    let device = SentDevice::of_account(edit);
+    if account_type == AccountType::Portal {
+        edit.account_type = None;
+        return portal(edit, device, now, known, errors);
+    }
+    device.refuse(errors);
+    (other_location_of(edit, now, errors), None)
+}
+
+/// Returns a portal, and the device with which its channels are listed.
+fn portal(
+    edit: &mut M3UAccountEdit,
+    device: SentDevice,
+    now: &PlaylistLocation,
+    known: Option<&PortalDevice>,
+    errors: &mut FieldErrors,
+) -> (LocationChange, Option<PortalDevice>) {
+    if edit.file_path.take().flatten().is_some_and(|it| !it.is_empty()) {
+        errors.add("file_path", "An account of the type STALKER has no file.");
+    }
+    let device = device.with_login(edit.username.take(), edit.password.take()).applied_to(known, errors);
+    let place = match edit.server_url.take() {
+        Some(sent) => match sent.filter(|it| !it.is_empty()).map(|it| pasted_address(&it)) {
+            Some(Ok((server, endpoint))) => {
+                // What has answered at the same address is still the entry point.
+                let answered = now.portal().filter(|it| it.server == server);
+                let endpoint = endpoint.or_else(|| answered?.endpoint.clone());
+                Some(PortalPlace { server, endpoint })
+            }
+            Some(Err(_)) => {
+                errors.add("server_url", "Enter the URL of a portal, such as http://portal.example/c/.");
+                None
+            }
+            None => {
+                errors.add("server_url", PORTAL_REQUIRED);
+                None
+            }
+        },
+        None => {
+            let known = now.portal().cloned();
+            if known.is_none() {
+                errors.add("server_url", PORTAL_REQUIRED);
+            }
+            known
+        }
+    };
+    match place {
+        Some(place) => (LocationChange::Is(PlaylistLocation::Portal(place)), device),
+        None => (LocationChange::Stays, device),
+    }
+}
+
+const PORTAL_REQUIRED: &str = "This field is required for accounts of the type STALKER.";
+
+/// Takes the location of an account without a portal out of an edit.
+fn other_location_of(
     edit: &mut M3UAccountEdit,
     now: &PlaylistLocation,
     errors: &mut FieldErrors,
@@ -60,13 +124,13 @@ pub(super) fn location_of(
     let (before, account_type) = (AccountType::new(now), edit.account_type.take());
     match account_type.unwrap_or(before) {
         AccountType::Panel => panel(sent, now, errors),
-        AccountType::Standard => {
+        AccountType::Standard | AccountType::Portal => {
             let change = standard(sent, errors);
-            // A panel account that becomes another one needs another location.
+            // An account of a panel or a portal that becomes another one needs another location.
             match (before, change) {
-                (AccountType::Panel, LocationChange::Is(list)) => LocationChange::Is(list),
-                (AccountType::Panel, _) => LocationChange::Is(PlaylistLocation::None),
+                (_, LocationChange::Is(list)) => LocationChange::Is(list),
                 (AccountType::Standard, change) => change,
+                (AccountType::Panel | AccountType::Portal, _) => LocationChange::Is(PlaylistLocation::None),
             }
         }
     }

@@ -33,10 +33,10 @@ pub(crate) struct LoginCheckView {
 }
 
 pub(super) fn routes() -> Vec<Route> {
-    vec![
-        Route::post(CHECK, ADMIN, "Checks the login of a profile at its panel.", check)
-            .refuses(StatusCode::BAD_REQUEST, "The account of the profile is of another type than XC."),
-    ]
+    vec![Route::post(CHECK, ADMIN, "Checks the login of a profile at its panel.", check).refuses(
+        StatusCode::BAD_REQUEST,
+        "The account of the profile is neither of the type XC nor STALKER.",
+    )]
 }
 
 async fn check(call: Call) -> Result<Accepted<LoginCheckView>, Refusal> {
@@ -58,7 +58,9 @@ async fn check(call: Call) -> Result<Accepted<LoginCheckView>, Refusal> {
         }
         LoginCheckStart::NoSuchProfile => return Err(unknown()),
         LoginCheckStart::NoPanel => {
-            return Err(Refusal::bad_request("Only accounts of the type XC have account information."));
+            return Err(Refusal::bad_request(
+                "Only accounts of the types XC and STALKER have account information.",
+            ));
         }
     };
     Ok(Accepted(LoginCheckView { success: true, message }))

@@ -7,6 +7,7 @@
 mod account_groups;
 mod accounts;
 mod built_in;
+mod device;
 mod edit;
 mod expiry;
 mod files;

@@ -19,6 +19,7 @@ use storage::Write;
 use storage::records::next_profile_id;
 
 use super::built_in::{LOCKED, find_unlocked};
+use super::device::{SentDevice, check_devices};
 use super::logins;
 use super::text::Exact;
 use super::view::{AccountLookup, M3UAccountProfileEdit, M3UAccountProfileView, NewM3UAccountProfile};
@@ -107,7 +108,8 @@ async fn create(call: Call, new: NewM3UAccountProfile) -> Result<Created<M3UAcco
                     "An account can have at most {PROFILES_MAX} profiles."
                 )));
             }
-            if new.replace_pattern.is_none() {
+            let is_of_portal = account.list.portal().is_some();
+            if new.replace_pattern.is_none() && !is_of_portal {
                 let mut errors = FieldErrors::new("replace_pattern", NEEDED);
                 if new.search_pattern.is_none() {
                     errors.add("search_pattern", NEEDED);
@@ -117,7 +119,7 @@ async fn create(call: Call, new: NewM3UAccountProfile) -> Result<Created<M3UAcco
             let profile_id = next_profile_id(write)?;
             let mut profile =
                 AccountProfile { is_default: false, ..AccountProfile::default_of(profile_id, "", 0) };
-            apply(new.into(), &mut profile)?;
+            apply(new.into(), &mut profile, is_of_portal)?;
             account.profiles.push(profile.clone());
             put(write, account, profile)
         })
@@ -130,12 +132,15 @@ async fn update(call: Call, edit: M3UAccountProfileEdit) -> Result<M3UAccountPro
     let (account, profile) = call
         .write(move |write| {
             let mut account = find_unlocked(write, id)?;
+            let is_of_portal = account.list.portal().is_some();
             let profile = account.profiles.iter_mut().find(|it| it.id == profile_id).ok_or_else(unknown)?;
             let before = profile.clone();
-            apply(edit, profile)?;
+            apply(edit, profile, is_of_portal)?;
             let profile = profile.clone();
             // Another login: what is known of the former one is wrong, and the next check asks again.
-            let login = |it: &AccountProfile| (it.search_pattern.clone(), it.replace_pattern.clone());
+            let login = |it: &AccountProfile| {
+                (it.search_pattern.clone(), it.replace_pattern.clone(), it.device.clone())
+            };
             if login(&profile) != login(&before)
                 && let Some(info) = write.get::<ProfileInfo>(profile_id.0)?
             {
@@ -189,14 +194,25 @@ fn unknown() -> Refusal {
 
 const NEEDED: &str = "This field is required for non-default profiles.";
 
-/// Applies the edit.
-fn apply(edit: M3UAccountProfileEdit, profile: &mut AccountProfile) -> Result<(), FieldErrors> {
+/// Applies the edit to a profile of an account with or without a portal.
+fn apply(
+    mut edit: M3UAccountProfileEdit,
+    profile: &mut AccountProfile,
+    is_of_portal: bool,
+) -> Result<(), FieldErrors> {
     let mut errors = FieldErrors::default();
+    let device = SentDevice::of_profile(&mut edit);
+    if is_of_portal {
+        profile.device = device.applied_to(profile.device.as_deref(), &mut errors).map(Box::new);
+    } else {
+        device.refuse(&mut errors);
+    }
     set_fields!(profile from edit: name, max_streams, is_active, search_pattern, replace_pattern);
     let properties = edit.custom_properties.map(Option::unwrap_or_default);
     set(&mut profile.custom_properties, properties.map(logins::without_answer));
     set(&mut profile.expires_at, edit.exp_date.map(|it| it.map(|it| it.0)));
     match (profile.search_pattern.is_empty(), profile.is_default) {
+        (true, false) if is_of_portal => {}
         (true, false) => errors.add("search_pattern", NEEDED),
         (true, true) if !profile.replace_pattern.is_empty() => {
             errors.add("search_pattern", "A replacement needs a search pattern.");
@@ -221,6 +237,7 @@ fn put(
     if account.profiles.iter().find(is_other).is_some() {
         return Err(Refusal::taken("name"));
     }
+    check_devices(&account)?;
     account.updated_at = now_ms();
     write.put(&account)?;
     Ok((account, profile))

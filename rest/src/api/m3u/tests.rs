@@ -68,7 +68,7 @@ async fn an_account_is_created_with_a_name_alone_updated_by_field_and_deleted() 
     let profile = json!({
         "id": id, "is_default": true, "current_viewers": 0, "name": "Default", "max_streams": 0,
         "panel_max_streams": null, "login_state": null, "login_error": null, "discovered_max_streams": null,
-        "stated_max_streams": null,
+        "stated_max_streams": null, "mac_address": null, "device_model": null, "username": null,
         "account": { "id": id, "name": "Provider", "account_type": "STD", "is_xtream_codes": false }, "is_active": true,
         "search_pattern": "", "replace_pattern": "", "custom_properties": {}, "exp_date": null,
     });
@@ -91,6 +91,7 @@ async fn an_account_is_created_with_a_name_alone_updated_by_field_and_deleted() 
         "active_address_since": null, "active_address_cause": null, "live_form": "auto", "live_form_in_use": null,
         "live_form_source": null, "stream_profile_id": null,
         "identity_keys": ["panel_id", "address", "bare_address", "guide_id", "name_and_group", "name"],
+        "mac_address": null, "device_model": null,
     });
     expected.as_object_mut().unwrap().extend(films.as_object().unwrap().clone());
     assert_eq!(shown, expected);
@@ -462,7 +463,7 @@ async fn a_profile_is_created_updated_and_deleted_and_its_id_is_not_reused() {
     let shown = json!({
         "id": id, "is_default": false, "current_viewers": 0, "name": "Second", "max_streams": 1,
         "panel_max_streams": null, "login_state": null, "login_error": null, "discovered_max_streams": null,
-        "stated_max_streams": null,
+        "stated_max_streams": null, "mac_address": null, "device_model": null, "username": null,
         "is_active": true, "account": { "id": account, "name": "a", "account_type": "STD", "is_xtream_codes": false }, "search_pattern": " u ",
         "replace_pattern": " v ", "custom_properties": {}, "exp_date": "2031-05-04T07:08:09.000Z",
     });

@@ -39,16 +39,22 @@ pub(crate) enum AccountType {
     Standard,
     #[serde(rename = "XC")]
     Panel,
+    #[serde(rename = "STALKER")]
+    Portal,
 }
 
 impl AccountType {
     pub(super) fn new(list: &PlaylistLocation) -> Self {
-        if list.panel().is_some() { Self::Panel } else { Self::Standard }
+        match list {
+            PlaylistLocation::Panel(_) => Self::Panel,
+            PlaylistLocation::Portal(_) => Self::Portal,
+            _ => Self::Standard,
+        }
     }
 }
 
 impl Shape for AccountType {
-    const KIND: Kind = Kind::Choice(&["STD", "XC"]);
+    const KIND: Kind = Kind::Choice(&["STD", "XC", "STALKER"]);
 }
 
 impl Readable for AccountType {
@@ -56,7 +62,8 @@ impl Readable for AccountType {
         match value.as_str() {
             Some("STD") => Ok(Self::Standard),
             Some("XC") => Ok(Self::Panel),
-            _ => Err("This is not a valid choice. Choose one of: STD, XC.".to_owned()),
+            Some("STALKER") => Ok(Self::Portal),
+            _ => Err("This is not a valid choice. Choose one of: STD, XC, STALKER.".to_owned()),
         }
     }
 }

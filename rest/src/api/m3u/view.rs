@@ -76,16 +76,40 @@ pub(crate) struct M3UAccountView {
     name: String,
     /// URL of the playlist, often with credentials. An account has either this or `file_path`; setting one removes the
     /// other. For a panel (`XC`), its address in any form: with or without scheme, port and path, or the URL of its
-    /// playlist, which contains the login. Non-admins see only the host.
+    /// playlist, which contains the login. For a portal (`STALKER`), its address, such as `http://portal.example/c/`, or that
+    /// of its entry point. Non-admins see only the host.
     #[field(edit, blank, example = "http://panel.example:8080")]
     server_url: Option<String>,
-    /// User name at the panel. Only for the type `XC`. Visible to admins only.
+    /// User name at the panel, or at a portal that asks for one. Only for the types `XC` and `STALKER`. Visible to admins only.
     #[field(edit, blank, chars_max = 255, example = "")]
     username: Option<String>,
-    /// Password at the panel. Only for the type `XC`; omit it to keep it.
+    /// Password at the panel or portal. Only for the types `XC` and `STALKER`; omit it to keep it.
     #[field(write_only, blank, chars_max = 255)]
     #[serde(skip)]
     password: WriteOnly<Option<Secret>>,
+    /// MAC address of the box that the portal knows, for the default profile. Only for the type `STALKER`, which requires it.
+    /// It is returned with its end hidden, to admins only, and is kept when it is sent back like this.
+    #[field(edit, blank, chars_max = 32, example = "00:1A:79:**:**:**")]
+    mac_address: Option<String>,
+    /// Serial number of the box, if the portal asks for it. Never returned; omit it to keep it, `null` removes it.
+    #[field(write_only, blank, chars_max = 255)]
+    #[serde(skip)]
+    serial_number: WriteOnly<Option<Secret>>,
+    /// First device id of the box, in the same way.
+    #[field(write_only, blank, chars_max = 255)]
+    #[serde(skip)]
+    device_id: WriteOnly<Option<Secret>>,
+    /// Second device id of the box, in the same way.
+    #[field(write_only, blank, chars_max = 255)]
+    #[serde(skip)]
+    device_id2: WriteOnly<Option<Secret>>,
+    /// Signature of the box, in the same way.
+    #[field(write_only, blank, chars_max = 255)]
+    #[serde(skip)]
+    signature: WriteOnly<Option<Secret>>,
+    /// Model of the box; empty for `MAG250`. Visible to admins only.
+    #[field(edit, blank, chars_max = 64, example = "MAG250")]
+    device_model: Option<String>,
     /// Absolute path of the playlist on the gateway's machine. Visible to admins only.
     #[field(edit, blank, example = "")]
     file_path: Option<String>,
@@ -95,13 +119,14 @@ pub(crate) struct M3UAccountView {
     /// Name of the uploaded file that is the playlist. Visible to admins only.
     #[field(example = "")]
     uploaded_file: Option<String>,
-    /// `STD`: the playlist is a URL or a file. `XC`: a panel, which is asked for its live streams.
+    /// `STD`: the playlist is a URL or a file. `XC`: a panel, which is asked for its live streams. `STALKER`: a portal, which
+    /// knows a box by its MAC address and makes a link whenever a channel is opened.
     #[field(edit, example = "STD")]
     account_type: AccountType,
     /// Streams of an inactive account are not played, and its playlist is not refreshed.
     #[field(edit)]
     is_active: bool,
-    /// Maximum number of connections with the default profile; 0 means no limit, or that of the panel.
+    /// Maximum number of connections with the default profile; 0 means no limit, or that of the panel, or 1 for a portal.
     #[field(edit, example = "1")]
     max_streams: u32,
     /// User agent for all requests to the provider; `null` selects that of the gateway. Visible to admins only.
@@ -342,9 +367,39 @@ pub(crate) struct M3UAccountProfileView {
     /// Unique name in the account.
     #[field(required, chars_max = 255, example = "Second login")]
     name: String,
-    /// Maximum number of connections; 0 means no limit, or that of the panel.
+    /// Maximum number of connections; 0 means no limit, or that of the panel, or 1 for a device of a portal.
     #[field(edit, example = "1")]
     max_streams: u32,
+    /// MAC address of the box with which the profile plays; the same as in the account. Only for accounts of the type
+    /// `STALKER`, which require it for all profiles.
+    #[field(edit, blank, chars_max = 32, example = "00:1A:79:**:**:**")]
+    mac_address: Option<String>,
+    /// Serial number of the box. Never returned; omit it to keep it, `null` removes it.
+    #[field(write_only, blank, chars_max = 255)]
+    #[serde(skip)]
+    serial_number: WriteOnly<Option<Secret>>,
+    /// First device id of the box, in the same way.
+    #[field(write_only, blank, chars_max = 255)]
+    #[serde(skip)]
+    device_id: WriteOnly<Option<Secret>>,
+    /// Second device id of the box, in the same way.
+    #[field(write_only, blank, chars_max = 255)]
+    #[serde(skip)]
+    device_id2: WriteOnly<Option<Secret>>,
+    /// Signature of the box, in the same way.
+    #[field(write_only, blank, chars_max = 255)]
+    #[serde(skip)]
+    signature: WriteOnly<Option<Secret>>,
+    /// Model of the box; empty for `MAG250`. Visible to admins only.
+    #[field(edit, blank, chars_max = 64, example = "MAG250")]
+    device_model: Option<String>,
+    /// User name at a portal that asks for one. Visible to admins only.
+    #[field(edit, blank, chars_max = 255, example = "")]
+    username: Option<String>,
+    /// Password at a portal. Never returned; omit it to keep it.
+    #[field(write_only, blank, chars_max = 255)]
+    #[serde(skip)]
+    password: WriteOnly<Option<Secret>>,
     /// Number of connections that the panel allows; the limit if `max_streams` is 0. `null` if it is unknown.
     #[field(example = "1")]
     panel_max_streams: Option<u32>,
@@ -365,8 +420,8 @@ pub(crate) struct M3UAccountProfileView {
     /// Inactive profiles are not used.
     #[field(edit)]
     is_active: bool,
-    /// Regular expression for the part of stream URLs to replace. Required for all profiles except the default one.
-    /// Visible to admins only.
+    /// Regular expression for the part of stream URLs to replace. Required for all profiles except the default one, and not
+    /// used for portals. Visible to admins only.
     #[field(edit, blank, chars_max = 1_024, example = "/live/user1/password1/")]
     search_pattern: Exact,
     /// Replacement of the search pattern. Visible to admins only.
@@ -467,6 +522,7 @@ impl Render for Account {
             PlaylistLocation::Url(url) => (shown_url(url, lookup.is_admin), None),
             PlaylistLocation::File(path) => (None, lookup.is_admin.then(|| path.clone())),
             PlaylistLocation::Panel(login) => (shown_url(&login.server, lookup.is_admin), None),
+            PlaylistLocation::Portal(place) => (shown_url(&place.server, lookup.is_admin), None),
             PlaylistLocation::Upload(_) | PlaylistLocation::None => (None, None),
         };
         let uploaded_file = match &self.list {
@@ -474,6 +530,7 @@ impl Render for Account {
             _ => None,
         };
         let username = self.list.panel().filter(|_| lookup.is_admin).map(|it| it.username.clone());
+        let device = ShownDevice::new(self.default_profile(), lookup);
         let has_choice = !self.further_addresses.is_empty();
         let addresses = if has_choice { addresses_of(self) } else { Vec::new() };
         let address = lookup.addresses.get(self.id.0).map(|it| (**it).clone());
@@ -496,8 +553,14 @@ impl Render for Account {
             last_message: state.message,
             updated_at: Time(self.updated_at.max(refresh.map_or(0, |it| it.tried_at))),
             server_url,
-            username,
+            username: username.or(device.username),
             password: WriteOnly::HIDDEN,
+            mac_address: device.mac_address,
+            serial_number: WriteOnly::HIDDEN,
+            device_id: WriteOnly::HIDDEN,
+            device_id2: WriteOnly::HIDDEN,
+            signature: WriteOnly::HIDDEN,
+            device_model: device.model,
             create_epg: WriteOnly::HIDDEN,
             epg_urls: lookup.if_admin(|| self.guide_urls.iter().map(|it| it.expose().to_owned()).collect()),
             file_path,
@@ -542,7 +605,8 @@ impl Render for (&Account, &AccountProfile) {
     fn view(&self, lookup: &AccountLookup) -> M3UAccountProfileView {
         let (account, profile) = self;
         let info = lookup.infos.get(profile.id.0);
-        let is_panel = account.list.panel().is_some();
+        let has_login = account.list.panel().is_some() || account.list.portal().is_some();
+        let device = ShownDevice::new(Some(profile), lookup);
         view_from!(M3UAccountProfileView from profile {
             id, is_default, name, max_streams, is_active;
             current_viewers: lookup.connections.get(&profile.id).copied().unwrap_or(0),
@@ -552,8 +616,16 @@ impl Render for (&Account, &AccountProfile) {
                 account_type: AccountType::new(&account.list),
                 is_xtream_codes: account.list.panel().is_some(),
             },
+            mac_address: device.mac_address,
+            serial_number: WriteOnly::HIDDEN,
+            device_id: WriteOnly::HIDDEN,
+            device_id2: WriteOnly::HIDDEN,
+            signature: WriteOnly::HIDDEN,
+            device_model: device.model,
+            username: device.username,
+            password: WriteOnly::HIDDEN,
             panel_max_streams: Some(profile.panel_max_streams).filter(|it| *it != 0),
-            login_state: info.filter(|_| is_panel).map(|it| Named(it.state)),
+            login_state: info.filter(|_| has_login).map(|it| Named(it.state)),
             login_error: info.map(|it| it.error.clone()).filter(|it| !it.is_empty()),
             discovered_max_streams: lookup.context.discovered_limit(account, profile.id),
             stated_max_streams: lookup
@@ -580,6 +652,25 @@ impl Render for Rule {
             find: Exact(self.find.clone()),
             replace: Exact(self.replace.clone()),
         }
+    }
+}
+
+/// The values of a device that admins see.
+#[derive(Default)]
+struct ShownDevice {
+    mac_address: Option<String>,
+    username: Option<String>,
+    model: Option<String>,
+}
+
+impl ShownDevice {
+    fn new(profile: Option<&AccountProfile>, lookup: &AccountLookup) -> Self {
+        let device = profile.and_then(|it| it.device.as_deref()).filter(|_| lookup.is_admin);
+        device.map_or_else(Self::default, |it| Self {
+            mac_address: Some(it.mac.masked()),
+            username: it.has_login().then(|| it.username.clone()),
+            model: Some(it.model.clone()),
+        })
     }
 }
 

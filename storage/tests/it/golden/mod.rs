@@ -72,6 +72,7 @@ fn now() -> Vec<Value> {
         written_as("live_form", &samples::account_of_panel()),
         written_as("stream_profile", &samples::account_with_stream_profile()),
         written_as("identity_keys", &samples::account_with_identity_keys()),
+        written_as("portal", &samples::account_of_portal()),
         written(&samples::account_group()),
         written(&samples::audit_entry()),
         written(&samples::account_addresses()),

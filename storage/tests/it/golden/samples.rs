@@ -36,6 +36,7 @@ use domain::panel::{ExpiryNotice, LiveForm, LoginState, PanelLogin, ProfileInfo}
 use domain::personal_playlist::PersonalPlaylist;
 use domain::playout::Lack;
 use domain::plugin::{PluginKey, PluginValue};
+use domain::portal::{MacAddress, PortalDevice, PortalPlace};
 use domain::recording::rules::{
     ProgrammeTest, RecordingRule, RuleList, RuleMemory, RuleSelection, TextMode, TextTest, WeeklyTimes,
 };
@@ -346,6 +347,24 @@ pub(super) fn account_of_panel() -> Account {
 pub(super) fn account_with_identity_keys() -> Account {
     let identity_keys = vec![IdentityKey::GuideId, IdentityKey::Address];
     Account { identity_keys, ..account_of_panel() }
+}
+
+/// An account of a portal, with the device of its profile.
+pub(super) fn account_of_portal() -> Account {
+    let list = PlaylistLocation::Portal(PortalPlace {
+        server: SourceUrl::new("http://portal.example"),
+        endpoint: Some(SourceUrl::new("http://portal.example/portal.php")),
+    });
+    let mut device = PortalDevice::new(MacAddress::parse("00:1A:79:12:34:56").unwrap());
+    (device.serial_number, device.device_id) = (Secret::new("0123456789"), Secret::new("AB"));
+    (device.device_id2, device.signature) = (Secret::new("CD"), Secret::new("EF"));
+    (device.username, device.password) = ("anna".to_owned(), Secret::new("hunter2"));
+    device.model = "MAG322".to_owned();
+    let profile = AccountProfile {
+        device: Some(Box::new(device)),
+        ..AccountProfile::default_of(ProfileId(2), "Default", 0)
+    };
+    Account::new(AccountId(2), "Portal", list, profile, 1_700_000_000_000)
 }
 
 pub(super) fn group() -> Group {

@@ -4,6 +4,7 @@ use actors::now_ms;
 use domain::account::CUSTOM_ACCOUNT;
 use domain::group::Group;
 use domain::ids::{StreamId, StreamProfileId};
+use domain::portal::PortalStreamAddress;
 use domain::source_url::SourceUrl;
 use domain::stream::{RequestHeaders, Stream, StreamProperties};
 use domain::stream_profile::StreamProfile;
@@ -255,7 +256,8 @@ fn override_name(stream: &mut Stream, sent: Sent<String>) {
 fn override_url(stream: &mut Stream, sent: Sent<SourceUrl>) {
     if let Some(url) = sent {
         stream.manual.url = None;
-        stream.manual.url = url.filter(|it| it != stream.url());
+        // The address of a portal is shown without its command, and cannot be entered.
+        stream.manual.url = url.filter(|it| it != stream.url() && !PortalStreamAddress::is_one(it));
     }
 }
 

@@ -9,6 +9,7 @@ use domain::health::StreamHealth;
 use domain::ids::{AccountId, GroupId, StreamId, StreamProfileId};
 use domain::plan::{PlanContext, playback_problem};
 use domain::playlist::content::StreamContent;
+use domain::portal::shown_address;
 use domain::stream::{RequestHeaders, Stream};
 use domain::user::UserLevel;
 use resource_derive::View;
@@ -189,7 +190,7 @@ impl Render for Stream {
         let health = lookup.health.get(&self.id);
         let catchup_days = self.archive_days();
         let url = match lookup.is_admin {
-            true => self.url().expose().to_owned(),
+            true => shown_address(self.url()),
             false => self.url().to_string(),
         };
         StreamView {
@@ -244,7 +245,7 @@ fn overridden(stream: &Stream) -> Option<ProviderFactsView> {
     let facts = &stream.provider;
     Some(ProviderFactsView {
         name: facts.name.clone(),
-        url: facts.url.expose().to_owned(),
+        url: shown_address(&facts.url),
         tvg_id: facts.tvg_id.clone(),
         channel_group_name: facts.group.clone(),
         logo_url: facts.logo.clone(),

@@ -1,0 +1,452 @@
+//! Imports the live channels of a portal.
+//!
+//! Questions one after the other: the subscription, the genres, all channels, and the channels of genres that the portal
+//! lists only to those who ask for them. A portal that does not list all channels at once is asked for its pages, slowly.
+//! The import makes no link.
+
+use std::collections::HashSet;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::account::{Account, AccountProfile, PlaylistLocation};
+use domain::egress::Distance;
+use domain::ids::{AccountId, ProfileId};
+use domain::panel::{Element, ElementProblem, LoginState, ProfileInfo};
+use domain::playlist::content::ContentCounts;
+use domain::playlist::m3u::{PlaylistProblem, PlaylistProblemKind};
+use domain::portal::{
+    PortalError, PortalGenres, PortalList, PortalListParser, PortalPlace, PortalQuestion, expiry_of,
+    read_channel, read_genres,
+};
+use domain::source_url::SourceUrl;
+use domain::stream::StreamProperties;
+use serde_json::Value;
+use storage::Models;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+use tracing::debug;
+
+use super::error::ImportError;
+use super::job::{ImportSummary, Job};
+use super::progress::RefreshPhase;
+use super::reading::{ListKeys, ReadList};
+use super::run;
+use crate::addresses::AccountAddresses;
+use crate::fetch::Fetch;
+use crate::memory::usable_bytes;
+use crate::playlist::{self, PlaylistBytes, PlaylistFindings, PlaylistSource};
+use crate::portals::{PortalClient, PortalFailure, PortalRequest};
+use crate::refresh::spool::{self, Spool};
+
+/// Pause between two pages. Portals block devices that ask as fast as they can.
+const PAGE_PAUSE: Duration = Duration::from_millis(200);
+/// Pause before a page that failed is asked for again, once.
+const PAGE_RETRY: Duration = Duration::from_secs(2);
+/// Consecutive pages without a new channel after which a portal has no more. One may have lost all of its channels to the
+/// portal's own filters.
+const BARREN_PAGES_MAX: u32 = 3;
+/// Maximum number of genres whose channels are asked for one genre at a time.
+const GENRES_ASKED_MAX: usize = 20;
+/// Channels of a page, if the portal does not say.
+const PAGE_USUAL: u64 = 14;
+
+/// Fetches the channels of a portal and imports them.
+pub(super) async fn work(fetch: &Fetch, job: Job, place: PortalPlace) -> Result<ImportSummary, ImportError> {
+    let account = job.account.clone();
+    let default = account.default_profile().ok_or(ImportError::AccountChanged)?;
+    let located = PortalPlace {
+        server: job.located(&place.server),
+        endpoint: place.endpoint.as_ref().map(|it| job.located(it)),
+    };
+    forget_devices(fetch, &job.models);
+    let client = PortalClient::new(fetch, &account, default, located).ok_or_else(no_device)?;
+    let stop = job.stop.clone();
+    let importing = async {
+        let endpoint = check_with(&client, &job.models, (&*account, default.id), job.options.now()).await?;
+        let genres = client.ask(&PortalQuestion::Genres).await.map_err(import_error)?;
+        let parts = ReaderParts { genres: read_genres(&genres), server: place.server.clone(), endpoint };
+        list_channels(fetch, &job, &client, Arc::new(parts)).await
+    };
+    let reader = stop.run_until_cancelled(importing).await.ok_or(ImportError::Stopped)??;
+    if reader.n_entries == 0 {
+        return Err(ImportError::Panel("the portal lists no channels to this device".to_owned()));
+    }
+    let worked = spawn_blocking(move || run::import_list(&job, &reader.into_list()?)).await;
+    worked.unwrap_or(Err(ImportError::Panicked))
+}
+
+/// Forgets the sessions of devices that no account has any more.
+fn forget_devices(fetch: &Fetch, models: &Models) {
+    let accounts = models.accounts.load();
+    fetch.portals().retain(|account: AccountId, profile: ProfileId| {
+        accounts.get(account.0).is_some_and(|it| it.profiles.iter().any(|it| it.id == profile))
+    });
+}
+
+/// Reads all channels of a portal.
+async fn list_channels(
+    fetch: &Fetch,
+    job: &Job,
+    client: &PortalClient,
+    parts: Arc<ReaderParts>,
+) -> Result<Reader, ImportError> {
+    let request = client.request(&PortalQuestion::AllChannels).await.map_err(import_error)?;
+    let (reader, end) = match list_at_once(fetch, job, &request, parts.clone()).await? {
+        (_, Err(error)) if error.is_unauthorized() => {
+            client.list_refused(&request).await.map_err(import_error)?;
+            let request = client.request(&PortalQuestion::AllChannels).await.map_err(import_error)?;
+            list_at_once(fetch, job, &request, parts.clone()).await?
+        }
+        listed => listed,
+    };
+    let mut reader = match end {
+        Ok(_) if reader.n_entries > 0 => reader,
+        Err(error) if error.is_unauthorized() => return Err(ImportError::Panel(error.to_string())),
+        end => {
+            debug!(account.id = %job.account.id, "a portal does not list all channels at once: {end:?}");
+            let mut reader = Reader::new(job.clone(), parts.clone());
+            read_pages(client, &mut reader, "*").await?;
+            reader
+        }
+    };
+    let censored = parts.genres.iter().filter(|it| it.1.is_censored).map(|it| it.0);
+    for genre in censored.take(GENRES_ASKED_MAX) {
+        sleep(PAGE_PAUSE).await;
+        read_pages(client, &mut reader, genre).await?;
+    }
+    Ok(reader)
+}
+
+/// Reads the list of all channels while it arrives.
+async fn list_at_once(
+    fetch: &Fetch,
+    job: &Job,
+    request: &PortalRequest,
+    parts: Arc<ReaderParts>,
+) -> Result<(Reader, Result<PortalList, PortalError>), ImportError> {
+    let source = PlaylistSource::Url(request.url.clone(), request.headers.clone(), request.reach);
+    let (of_reader, of_parts) = (job.clone(), parts.clone());
+    let (fed, read) = playlist::feed(fetch, source, &job.stop, move |bytes| {
+        let mut reader = Reader::new(of_reader, of_parts);
+        let end = reader.read(bytes)?;
+        Ok::<_, ImportError>((reader, end))
+    })
+    .await;
+    match fed.map_err(PortalFailure::from) {
+        Ok(()) => read.unwrap_or(Err(ImportError::Panicked)),
+        Err(failure) if failure.is_unauthorized() => {
+            Ok((Reader::new(job.clone(), parts), Err(PortalError::Unauthorized)))
+        }
+        // The server has answered, so its pages may be there.
+        Err(PortalFailure::Fetch(error)) if error.is_answer() => {
+            debug!(account.id = %job.account.id, "failed to read all channels of a portal: {error}");
+            Ok((Reader::new(job.clone(), parts), Err(PortalError::Nothing)))
+        }
+        Err(failure) => Err(import_error(failure)),
+    }
+}
+
+/// Reads the pages of a genre, one after the other.
+async fn read_pages(client: &PortalClient, reader: &mut Reader, genre: &str) -> Result<(), ImportError> {
+    let (mut page, mut n_pages, mut n_barren) = (1, 1, 0);
+    while page <= n_pages && n_barren < BARREN_PAGES_MAX && !reader.is_full() {
+        if page > 1 {
+            sleep(PAGE_PAUSE).await;
+        }
+        let question = PortalQuestion::Page { genre, page };
+        let js = match client.ask(&question).await {
+            Err(failure) if failure.is_temporary() => {
+                sleep(PAGE_RETRY).await;
+                client.ask(&question).await
+            }
+            asked => asked,
+        };
+        let js = js.map_err(import_error)?;
+        let n_before = reader.n_entries;
+        let n_listed = reader.add_page(&js)?;
+        if page == 1 {
+            n_pages = pages_of(&js, n_listed, reader.entries_max());
+        }
+        n_barren = if reader.n_entries == n_before { n_barren + 1 } else { 0 };
+        page += 1;
+    }
+    Ok(())
+}
+
+/// Returns the number of pages that a portal has, by its first page with this many channels. A portal that does not say how
+/// many channels it has is asked until pages have none.
+fn pages_of(first: &Value, n_listed: u64, entries_max: u64) -> u32 {
+    let number = |name: &str| {
+        let value = first.get(name)?;
+        value.as_u64().or_else(|| value.as_str()?.trim().parse().ok()).filter(|it| *it > 0)
+    };
+    let of_page = number("max_page_items").unwrap_or(if n_listed > 0 { n_listed } else { PAGE_USUAL });
+    let total = match number("total_items") {
+        Some(total) => total.min(entries_max),
+        None if n_listed == 0 => 0,
+        None => entries_max,
+    };
+    u32::try_from(total.div_ceil(of_page)).unwrap_or(u32::MAX)
+}
+
+/// Asks the portal of an account about the device of a profile, and stores the answer or the error.
+///
+/// # Errors
+/// The portal refuses the device, or does not answer like one.
+pub(super) async fn check(
+    models: &Models,
+    fetch: &Fetch,
+    account: &Account,
+    profile: &AccountProfile,
+    now: i64,
+) -> Result<(), ImportError> {
+    let addresses = AccountAddresses::new(models.clone());
+    let place = account.list.portal().ok_or(ImportError::AccountChanged)?;
+    let located = PortalPlace {
+        server: addresses.place(account, &place.server),
+        endpoint: place.endpoint.as_ref().map(|it| addresses.place(account, it)),
+    };
+    let client = PortalClient::new(fetch, account, profile, located).ok_or_else(no_device)?;
+    check_with(&client, models, (account, profile.id), now).await.map(drop)
+}
+
+/// Asks about a device. Returns the entry point that has answered.
+async fn check_with(
+    client: &PortalClient,
+    models: &Models,
+    (account, profile): (&Account, ProfileId),
+    now: i64,
+) -> Result<SourceUrl, ImportError> {
+    let asked = client.ask(&PortalQuestion::MainInfo).await.map(|it| expiry_of(&it));
+    let (endpoint, expires_at) = match (asked, client.endpoint().await) {
+        (Ok(expires_at), Some(endpoint)) => (endpoint, expires_at),
+        // Some portals do not know the question.
+        (Err(failure), Some(endpoint)) if !failure.is_refusal() => (endpoint, None),
+        (Err(failure), _) => {
+            store(models, (account, profile), now, Err(&failure)).await?;
+            return Err(import_error(failure));
+        }
+        (Ok(_), None) => return Err(ImportError::AccountChanged),
+    };
+    store(models, (account, profile), now, Ok((&endpoint, expires_at))).await?;
+    Ok(endpoint)
+}
+
+fn no_device() -> ImportError {
+    ImportError::Panel("the profile of the account has no MAC address".to_owned())
+}
+
+/// Stores what the portal says about the device: the entry point that has answered, the end of the subscription, and whether
+/// the device is refused. Nothing is stored if the account has changed since.
+async fn store(
+    models: &Models,
+    (account, profile): (&Account, ProfileId),
+    now: i64,
+    said: Result<(&SourceUrl, Option<i64>), &PortalFailure>,
+) -> Result<(), ImportError> {
+    let Some(then) = account.list.portal().cloned() else { return Ok(()) };
+    let id = account.id;
+    // Another server of the account is found again, and the entry point of the first one stays known.
+    let is_of_place = |it: &&SourceUrl| it.expose().starts_with(then.server.expose());
+    let endpoint = said.ok().map(|it| it.0).filter(is_of_place).cloned();
+    let said = said.map(|it| it.1).map_err(|it| (it.is_refusal(), it.to_string()));
+    let done = models.store.write(move |write| {
+        let Some(mut account) = write.get::<Account>(id.0)? else { return Ok(()) };
+        if account.list.portal() != Some(&then) {
+            return Ok(());
+        }
+        let before = account.clone();
+        if let Some(endpoint) = endpoint {
+            account.list = PlaylistLocation::Portal(PortalPlace { endpoint: Some(endpoint), ..then });
+        }
+        let known = write.get::<ProfileInfo>(profile.0)?;
+        let mut info = known.unwrap_or_else(|| ProfileInfo::new(profile, id));
+        info.tried_at = now;
+        match said {
+            Ok(expires_at) => {
+                if let Some(profile) = account.profiles.iter_mut().find(|it| it.id == profile)
+                    && expires_at.is_some()
+                {
+                    profile.expires_at = expires_at;
+                }
+                (info.state, info.answered_at, info.error) = (LoginState::Active, Some(now), String::new());
+            }
+            Err((is_refused, reason)) => {
+                info.state = if is_refused { LoginState::Refused } else { info.state };
+                info.error = reason;
+            }
+        }
+        if account != before {
+            write.put(&account)?;
+        }
+        write.put(&info)
+    });
+    let done: Result<(), storage::Error> = done.await;
+    Ok(done?)
+}
+
+/// What all readers of one import need.
+struct ReaderParts {
+    genres: PortalGenres,
+    /// The base address of the portal, as the account names it.
+    server: SourceUrl,
+    /// The entry point that has answered.
+    endpoint: SourceUrl,
+}
+
+/// Collects channels, each id once.
+struct Reader {
+    job: Job,
+    parts: Arc<ReaderParts>,
+    entries: Spool<StreamProperties>,
+    keys: ListKeys,
+    findings: PlaylistFindings,
+    contents: ContentCounts,
+    origin: Option<Distance>,
+    seen: HashSet<String>,
+    /// Number of elements that were read, usable or not.
+    number: u64,
+    n_entries: u64,
+    written: io::Result<()>,
+}
+
+impl Reader {
+    fn new(job: Job, parts: Arc<ReaderParts>) -> Self {
+        Self {
+            keys: ListKeys::new(&job.account),
+            job,
+            parts,
+            entries: Spool::new(spool::bytes_max(usable_bytes())),
+            findings: PlaylistFindings::default(),
+            contents: ContentCounts::default(),
+            origin: None,
+            seen: HashSet::new(),
+            number: 0,
+            n_entries: 0,
+            written: Ok(()),
+        }
+    }
+
+    fn entries_max(&self) -> u64 {
+        self.job.options.limits.entries_max
+    }
+
+    fn is_full(&self) -> bool {
+        self.n_entries >= self.entries_max()
+    }
+
+    /// Reads the list of all channels to its end.
+    fn read(&mut self, bytes: PlaylistBytes) -> Result<Result<PortalList, PortalError>, ImportError> {
+        let (origin, job) = (bytes.origin(), self.job.clone());
+        let (mut parser, mut n_read) = (PortalListParser::default(), 0);
+        job.reporter.update(|it| it.phase = RefreshPhase::Parsing);
+        bytes.for_each_piece(|piece| {
+            job.check_stop()?;
+            parser.push(piece, &mut |it| self.element(it));
+            n_read += piece.len() as u64;
+            job.reporter.update(|it| (it.bytes, it.entries) = (n_read, self.n_entries));
+            Ok::<_, ImportError>(())
+        })?;
+        let end = parser.finish(&mut |it| self.element(it));
+        self.origin = origin.get().copied();
+        std::mem::replace(&mut self.written, Ok(()))?;
+        Ok(end)
+    }
+
+    /// Adds the channels of a page; returns how many it has.
+    fn add_page(&mut self, js: &Value) -> Result<u64, ImportError> {
+        self.job.check_stop()?;
+        let data = js.get("data").unwrap_or(js);
+        let mut n_listed = 0;
+        let mut add = |it: &Value| {
+            n_listed += 1;
+            let json = it.to_string();
+            self.element(Element::Value { key: None, json: json.as_bytes() });
+        };
+        match data {
+            Value::Array(list) => list.iter().for_each(&mut add),
+            Value::Object(map) if js.get("data").is_some() => map.values().for_each(&mut add),
+            _ => {}
+        }
+        std::mem::replace(&mut self.written, Ok(()))?;
+        self.job.reporter.update(|it| (it.phase, it.entries) = (RefreshPhase::Parsing, self.n_entries));
+        Ok(n_listed)
+    }
+
+    fn element(&mut self, element: Element<'_>) {
+        self.number += 1;
+        let read = match element {
+            Element::Value { json, .. } => read_channel(json),
+            Element::TooLong => Err(ElementProblem::TooLong),
+        };
+        match read {
+            Ok(channel) if self.seen.contains(&channel.id) => {}
+            Ok(_) if self.is_full() => self.problem(ElementProblem::TooMany),
+            Ok(channel) => {
+                self.seen.insert(channel.id.clone());
+                let ReaderParts { genres, server, endpoint } = &*self.parts;
+                let properties = channel.into_properties(server, endpoint, genres);
+                self.contents.add(properties.content);
+                self.keys.add(&properties);
+                self.n_entries += 1;
+                if self.written.is_ok() {
+                    self.written = self.entries.push(&properties);
+                }
+            }
+            Err(error) => self.problem(error),
+        }
+    }
+
+    fn problem(&mut self, error: ElementProblem) {
+        let line = self.number;
+        self.findings.problem(PlaylistProblem {
+            line,
+            kind: PlaylistProblemKind::PanelElement,
+            text: format!("channel {line} was left out: {error}"),
+        });
+    }
+
+    fn into_list(mut self) -> Result<ReadList, ImportError> {
+        self.findings.n_entries = self.n_entries;
+        Ok(ReadList {
+            entries: self.entries,
+            keys: self.keys,
+            findings: self.findings,
+            contents: self.contents,
+            origin: self.origin,
+        })
+    }
+}
+
+fn import_error(failure: PortalFailure) -> ImportError {
+    match failure {
+        PortalFailure::Fetch(error) => ImportError::Fetch(error),
+        failure => ImportError::Panel(failure.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_number_of_pages_follows_from_the_first_one_and_is_bounded() {
+        for (js, n_listed, expected) in [
+            (json!({ "total_items": 30, "max_page_items": 14 }), 14, 3),
+            (json!({ "total_items": "28", "max_page_items": "14" }), 14, 2),
+            (json!({ "total_items": 30 }), 10, 3),
+            (json!({ "total_items": 30 }), 0, 3),
+            (json!({ "total_items": u64::MAX, "max_page_items": 1 }), 1, 1000),
+            (json!({ "total_items": 0, "max_page_items": 14 }), 5, 72),
+            (json!({ "max_page_items": 14 }), 0, 0),
+            (json!({}), 0, 0),
+            (json!([]), 10, 100),
+            (json!(false), 0, 0),
+        ] {
+            assert_eq!(pages_of(&js, n_listed, 1000), expected, "{js}");
+        }
+    }
+}
