@@ -96,6 +96,7 @@ mod plugin_queue;
 mod plugin_requests;
 mod plugins;
 mod portal_provider;
+mod portals;
 mod programs;
 mod proxies;
 mod radio;
