@@ -37,6 +37,21 @@ it('a panel is sent with its login, and an empty password stays as it is', () =>
 	expect(bodyOf('panel', { ...input, password: 'p' }, 'TV')).toHaveProperty('password', 'p');
 });
 
+it('a portal is sent with the box that it knows, and with nothing that was left empty', () => {
+	const input = { ...EMPTY_SOURCE, server_url: ' http://tv/c/ ', mac_address: ' 00:1A:79:12:34:56 ' };
+	const body = {
+		name: 'TV',
+		max_streams: 1,
+		server_url: 'http://tv/c/',
+		account_type: 'STALKER',
+		mac_address: '00:1A:79:12:34:56',
+	};
+	expect(bodyOf('portal', input, 'TV')).toEqual(body);
+	const known = { ...input, serial_number: 'S1', username: 'anna', password: 'p' };
+	const more = { serial_number: 'S1', username: 'anna', password: 'p' };
+	expect(bodyOf('portal', known, 'TV')).toEqual({ ...body, ...more });
+});
+
 it('a file is sent with its name', () => {
 	const form = formOf(EMPTY_SOURCE, 'Home', new File(['#EXTM3U'], 'home.m3u'));
 	expect([form.get('name'), form.get('max_streams'), (form.get('file') as File).name]).toEqual([

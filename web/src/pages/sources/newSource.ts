@@ -1,12 +1,17 @@
 // The form for a new source, and what it sends.
 
-export type SourceWay = 'url' | 'panel' | 'file';
+export type SourceWay = 'url' | 'panel' | 'portal' | 'file';
 
 export interface SourceInput {
 	name: string;
 	server_url: string;
 	username: string;
 	password: string;
+	mac_address: string;
+	serial_number: string;
+	device_id: string;
+	device_id2: string;
+	signature: string;
 	max_streams: number;
 }
 
@@ -15,6 +20,11 @@ export const EMPTY_SOURCE: SourceInput = {
 	server_url: '',
 	username: '',
 	password: '',
+	mac_address: '',
+	serial_number: '',
+	device_id: '',
+	device_id2: '',
+	signature: '',
 	max_streams: 1,
 };
 
@@ -47,12 +57,19 @@ export function panelLogin(address: string): PanelLogin | null {
 	return { server: url.origin, username, password };
 }
 
-/** The body of the request that creates or changes the source. A password that was left empty stays. */
+/** What a portal may know a box by beside its MAC address. */
+export const BOX_VALUES = ['serial_number', 'device_id', 'device_id2', 'signature'] as const;
+
+/** The body of the request that creates or changes the source. A password or a value of a box that was left empty stays. */
 export function bodyOf(way: Exclude<SourceWay, 'file'>, input: SourceInput, name: string) {
 	const body = { name, max_streams: input.max_streams, server_url: input.server_url.trim() };
 	if (way === 'url') return { ...body, account_type: 'STD' as const };
 	const login = { username: input.username, ...(input.password ? { password: input.password } : {}) };
-	return { ...body, account_type: 'XC' as const, ...login };
+	if (way === 'panel') return { ...body, account_type: 'XC' as const, ...login };
+	const known = BOX_VALUES.filter((it) => input[it].trim() !== '').map((it) => [it, input[it].trim()]);
+	const box = { mac_address: input.mac_address.trim(), ...Object.fromEntries(known) };
+	const asked = input.username ? login : {};
+	return { ...body, account_type: 'STALKER' as const, ...box, ...asked };
 }
 
 export function formOf(input: SourceInput, name: string, file: File): FormData {
