@@ -53,6 +53,7 @@ pub(crate) struct PortalClient {
     headers: RequestHeaders,
     reach: Reach,
     zone: String,
+    has_proxy: bool,
     session: Arc<Session>,
 }
 
@@ -79,12 +80,13 @@ impl PortalClient {
         Some(Self {
             fetch: fetch.for_account(account).within(QUESTION_LIMITS),
             account: account.id,
+            session: fetch.portals().session((account.id, profile.id), &device, &place.server),
             place,
             device,
             headers: account.headers.clone(),
             reach: Reach::typed(account.allowed_networks),
             zone: zone.to_owned(),
-            session: fetch.portals().session(account.id, profile.id),
+            has_proxy: account.proxy.is_some(),
         })
     }
 
@@ -92,8 +94,19 @@ impl PortalClient {
         &self.session
     }
 
+    /// Returns whether the gateway may read a link. A proxy carries HTTP only, and nothing of the account may be fetched around
+    /// it.
+    pub(super) fn may_read(&self, link: &SourceUrl) -> bool {
+        link.is_http() || !self.has_proxy && matches!(link.scheme(), "udp" | "rtp")
+    }
+
     pub(super) fn server(&self) -> &SourceUrl {
         &self.place.server
+    }
+
+    /// Returns a text of the portal without the values of the device.
+    pub(super) fn redacted(&self, text: &str) -> String {
+        self.device.redacted(text)
     }
 
     /// Asks a question. A token that has ended is renewed once.
@@ -157,7 +170,6 @@ impl PortalClient {
     /// Returns a token: the present one, or that of a handshake.
     async fn token(&self) -> Result<Token, PortalFailure> {
         let mut state = self.session.state.lock().await;
-        state.adapt(&self.device, &self.place.server);
         match state.times.next(state.token.is_some(), now_ms()) {
             SessionStep::Wait(ms) => {
                 Err(PortalFailure::Waits(Duration::from_millis(u64::try_from(ms).unwrap_or(0))))
@@ -201,20 +213,33 @@ impl PortalClient {
         state.n_handshakes += 1;
         let number = state.n_handshakes;
         info!(account.id = %self.account, "a device of the account shakes hands with its portal");
-        let done = self.begin(number).await;
+        let found = self.find_endpoint().await;
+        if found.as_ref().is_err_and(|it| !it.is_refusal()) {
+            state.times.not_answered();
+        }
+        let done = match found {
+            Ok((endpoint, handshake)) => self.introduce(number, endpoint, handshake).await,
+            Err(failure) => Err(failure),
+        };
         match &done {
             Ok(token) => {
                 state.times.accepted();
                 state.token = Some(token.clone());
             }
             Err(PortalFailure::Portal(error)) if error.is_refusal() => state.times.device_refused(now_ms()),
-            Err(_) => state.times.not_answered(),
+            // The handshake counts: it has ended the former session.
+            Err(_) => {}
         }
         done
     }
 
-    async fn begin(&self, number: u64) -> Result<Token, PortalFailure> {
-        let (endpoint, handshake) = self.find_endpoint().await?;
+    /// Tells the portal which device has the token of a handshake.
+    async fn introduce(
+        &self,
+        number: u64,
+        endpoint: SourceUrl,
+        handshake: Handshake,
+    ) -> Result<Token, PortalFailure> {
         let token = Token { token: handshake.token, endpoint, number };
         let is_invalid = handshake.is_invalid;
         let question = PortalQuestion::Profile { second_step: false, is_invalid };

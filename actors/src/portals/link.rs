@@ -47,11 +47,19 @@ impl PortalLink {
         let link = match address.needs_link {
             true => {
                 let answer = client.ask(&PortalQuestion::Link { cmd: &address.cmd }).await?;
-                read_link(&answer, client.server())
+                read_link(&answer, client.server()).map_err(|error| match error {
+                    PortalError::NoLink(reason) => PortalError::NoLink(client.redacted(&reason)),
+                    error => error,
+                })
             }
             false => address.link(),
         };
-        link.map(|it| it.expose().to_owned()).map_err(PortalFailure::Portal)
+        let link = link.map_err(PortalFailure::Portal)?;
+        if !client.may_read(&link) {
+            let why = format!("the gateway cannot read its kind ({})", link.scheme());
+            return Err(PortalFailure::Portal(PortalError::NoLink(why)));
+        }
+        Ok(link.expose().to_owned())
     }
 }
 

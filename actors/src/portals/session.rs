@@ -16,9 +16,9 @@ use tokio::sync::Mutex as Waiting;
 #[derive(Clone, Default)]
 pub(crate) struct PortalSessions(Arc<Mutex<HashMap<(AccountId, ProfileId), Arc<Session>>>>);
 
-/// The session of one device.
-#[derive(Default)]
+/// The session of one device at one address of its portal.
 pub(super) struct Session {
+    of: (PortalDevice, SourceUrl),
     /// Held while the device shakes hands, so that it does so once for all that wait.
     pub(super) state: Waiting<SessionState>,
     /// Seconds between two messages that the device is on, as the portal said.
@@ -32,8 +32,6 @@ pub(super) struct Session {
 /// The state of a session.
 #[derive(Default)]
 pub(super) struct SessionState {
-    /// The device and the portal that the rest is about.
-    pub(super) of: Option<(PortalDevice, SourceUrl)>,
     pub(super) token: Option<Token>,
     /// The number of the last handshake.
     pub(super) n_handshakes: u64,
@@ -50,10 +48,23 @@ pub(super) struct Token {
 }
 
 impl PortalSessions {
-    /// Returns the session of a device, which may be new.
-    pub(super) fn session(&self, account: AccountId, profile: ProfileId) -> Arc<Session> {
+    /// Returns the session of the device of a profile. Another device or address than before begins anew; what still plays
+    /// with the former one keeps its session.
+    pub(super) fn session(
+        &self,
+        (account, profile): (AccountId, ProfileId),
+        device: &PortalDevice,
+        server: &SourceUrl,
+    ) -> Arc<Session> {
         let mut sessions = self.0.lock();
-        sessions.entry((account, profile)).or_default().clone()
+        match sessions.get(&(account, profile)) {
+            Some(known) if known.of.0 == *device && known.of.1 == *server => known.clone(),
+            _ => {
+                let session = Arc::new(Session::new(device.clone(), server.clone()));
+                sessions.insert((account, profile), session.clone());
+                session
+            }
+        }
     }
 
     /// Forgets the sessions of devices that no account has any more and nothing uses.
@@ -63,21 +74,20 @@ impl PortalSessions {
 }
 
 impl Session {
+    fn new(device: PortalDevice, server: SourceUrl) -> Self {
+        Self {
+            of: (device, server),
+            state: Waiting::default(),
+            watchdog_seconds: AtomicU32::new(0),
+            n_playing: AtomicUsize::new(0),
+            is_watched: Mutex::new(false),
+        }
+    }
+
     /// Returns the interval in which the portal wants to be told that the device is on.
     pub(super) fn watchdog_interval(&self) -> Duration {
         const USUAL: u32 = 120;
         let seconds = self.watchdog_seconds.load(Ordering::Relaxed);
         Duration::from_secs(u64::from(if seconds == 0 { USUAL } else { seconds }))
-    }
-}
-
-impl SessionState {
-    /// Begins anew if the device or its portal is another one than before.
-    pub(super) fn adapt(&mut self, device: &PortalDevice, server: &SourceUrl) {
-        let is_same = self.of.as_ref().is_some_and(|it| it.0 == *device && it.1 == *server);
-        if !is_same {
-            let n_handshakes = self.n_handshakes;
-            *self = Self { of: Some((device.clone(), server.clone())), n_handshakes, ..Self::default() };
-        }
     }
 }

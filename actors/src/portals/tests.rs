@@ -25,6 +25,8 @@ struct FakePortal {
     n_handshakes: AtomicUsize,
     /// Refuses every question after a handshake.
     refuses: Mutex<bool>,
+    /// Answers no question after a handshake.
+    fails: Mutex<bool>,
     /// The number of the handshake whose token is valid.
     valid: AtomicUsize,
     asked: Mutex<Vec<String>>,
@@ -68,6 +70,9 @@ impl FakePortal {
             self.valid.store(number, Ordering::Relaxed);
             return (200, format!("{{\"js\":{{\"token\":\"T{number}\"}}}}"));
         }
+        if *self.fails.lock() {
+            return (500, String::new());
+        }
         let bearer = format!("bearer t{}\r\n", self.valid.load(Ordering::Relaxed));
         let is_refused = *self.refuses.lock() && action != "get_profile";
         if is_refused || !head.to_ascii_lowercase().contains(&bearer) {
@@ -99,8 +104,12 @@ fn fetch() -> Fetch {
 }
 
 fn client(fetch: &Fetch, server: &str) -> PortalClient {
+    client_of(fetch, server, "00:1A:79:12:34:56")
+}
+
+fn client_of(fetch: &Fetch, server: &str, mac: &str) -> PortalClient {
     let place = PortalPlace { server: SourceUrl::new(server), endpoint: None };
-    let device = PortalDevice::new(MacAddress::parse("00:1A:79:12:34:56").unwrap());
+    let device = PortalDevice::new(MacAddress::parse(mac).unwrap());
     let profile =
         AccountProfile { device: Some(Box::new(device)), ..AccountProfile::default_of(ProfileId(2), "a", 0) };
     let list = PlaylistLocation::Portal(place.clone());
@@ -147,6 +156,43 @@ async fn a_token_that_another_box_has_ended_is_renewed_and_a_refused_device_wait
         assert!(matches!(waits, PortalFailure::Waits(_)), "{waits}");
     }
     assert_eq!(portal.asked.lock().len(), n_asked, "nothing is asked while it waits");
+}
+
+#[tokio::test]
+async fn handshakes_are_bounded_at_a_portal_that_answers_nothing_else() {
+    let (portal, server) = FakePortal::start().await;
+    let fetch = fetch();
+    *portal.fails.lock() = true;
+    for _ in 0..10 {
+        client(&fetch, &server).ask(&PortalQuestion::Genres).await.unwrap_err();
+    }
+    assert_eq!(portal.n_handshakes(), 5, "the maximum in ten minutes");
+}
+
+#[tokio::test]
+async fn another_device_begins_a_session_of_its_own() {
+    let (portal, server) = FakePortal::start().await;
+    let fetch = fetch();
+    let first = client(&fetch, &server);
+    first.ask(&PortalQuestion::Genres).await.unwrap();
+    let other = client_of(&fetch, &server, "00:1A:79:AB:CD:EF");
+    other.ask(&PortalQuestion::Genres).await.unwrap();
+    assert!(!Arc::ptr_eq(first.session(), other.session()));
+    // What still plays with the first device does not take the session of the other one.
+    assert!(Arc::ptr_eq(other.session(), client_of(&fetch, &server, "00:1A:79:AB:CD:EF").session()));
+    assert_eq!(portal.n_handshakes(), 2);
+}
+
+#[tokio::test]
+async fn a_link_that_the_gateway_cannot_read_is_refused_without_its_address() {
+    let (_portal, server) = FakePortal::start().await;
+    let client = client(&fetch(), &server);
+    for (cmd, scheme) in [("ffmpeg rtsp://s.example/secret", "rtsp"), ("rtmp://s.example/secret", "rtmp")] {
+        let address = PortalStreamAddress { id: "7".to_owned(), cmd: Secret::new(cmd), needs_link: false };
+        let error = PortalLink::new(client.clone(), address).address().await.unwrap_err();
+        let expected = format!("the portal gave no link: the gateway cannot read its kind ({scheme})");
+        assert_eq!(error.to_string(), expected);
+    }
 }
 
 /// A permit that does nothing.

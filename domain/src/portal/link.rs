@@ -116,15 +116,18 @@ pub fn read_link(js: &Value, server: &SourceUrl) -> Result<SourceUrl, PortalErro
     }
 }
 
-/// Returns what an error of a portal means. Only known words are explained; a text that may contain an address is left out.
+/// Returns what an error of a portal means. Only known words are explained; a text that may contain a part of an address is left
+/// out.
 fn reason_of(error: &str) -> String {
     match error {
         "nothing_to_play" => "the channel is off air, or not part of the subscription".to_owned(),
         "limit" => "its servers are full".to_owned(),
         "link_fault" => "it failed to make one".to_owned(),
         "access_denied" => "the channel is not part of the subscription".to_owned(),
-        other if other.contains("://") || other.contains('@') => "it reports an error".to_owned(),
-        other => other.chars().filter(|it| !it.is_control()).take(REASON_CHARS_MAX).collect(),
+        other if other.contains(['/', '@', '=', '?']) => "it reports an error".to_owned(),
+        // What is cut could hide a value of the device from those who look for it.
+        other if other.chars().count() > REASON_CHARS_MAX => "it reports an error".to_owned(),
+        other => other.chars().filter(|it| !it.is_control()).collect(),
     }
 }
 
@@ -195,6 +198,7 @@ mod tests {
                 no_link("the channel is off air, or not part of the subscription"),
             ),
             (json!({ "error": "see http://p.example/?mac=00:1A" }), no_link("it reports an error")),
+            (json!({ "error": "play/live.php?mac=00:1A" }), no_link("it reports an error")),
             (json!({ "cmd": "ffrt http://localhost/ch/1" }), no_link("its answer contains none")),
             (json!({ "cmd": "ffrt http:///ch/1" }), no_link("its answer contains none")),
             (json!({}), no_link("its answer contains none")),

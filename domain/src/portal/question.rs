@@ -108,11 +108,6 @@ impl PortalQuestion<'_> {
         query.add("JsHttpRequest", "1-xml");
         SourceUrl::new(query.0)
     }
-
-    /// Returns whether it is asked without a token.
-    pub fn is_handshake(&self) -> bool {
-        matches!(self, Self::Handshake { .. })
-    }
 }
 
 /// The address of a question, as far as it is known.

@@ -4,6 +4,7 @@
 use actors::{ImportError, PreviewError, PreviewedChange, PreviewedStream, RefreshPreview};
 use domain::account::Account;
 use domain::ids::StreamId;
+use domain::portal::shown_address;
 use domain::stream_identity::IdentityKey;
 use http::StatusCode;
 use resource_derive::{Body, View};
@@ -183,7 +184,7 @@ fn change(change: PreviewedChange, is_admin: bool) -> PreviewedChangeView {
     let name = |it: &Option<PreviewedStream>| it.as_ref().map(|it| it.name.clone());
     let host = |it: &Option<PreviewedStream>| Some(it.as_ref()?.url.host()?.to_owned());
     let url =
-        |it: &Option<PreviewedStream>| it.as_ref().filter(|_| is_admin).map(|it| it.url.expose().to_owned());
+        |it: &Option<PreviewedStream>| it.as_ref().filter(|_| is_admin).map(|it| shown_address(&it.url));
     PreviewedChangeView {
         change: Named(kind),
         stream_id: stream,
