@@ -136,6 +136,41 @@ async fn channels_of_a_portal_are_imported_zapped_and_opened_with_a_new_link_eac
     let again = fixture.refreshed(&account).await;
     assert!(again["last_message"].as_str().unwrap().starts_with("2 entries: 0 new, 0 changed"), "{again}");
     assert_eq!((portal.n_handshakes(MAC), portal.n_links()), (2, 4));
+    // All commands are others, and the names as well: the ids are the same.
+    let renamed = [OfferedChannel::new(7, "One HD"), OfferedChannel::new(8, "Two")];
+    portal.offers(renamed.map(|it| OfferedChannel { is_direct: true, ..it }).to_vec());
+    let again = fixture.refreshed(&account).await;
+    assert!(again["last_message"].as_str().unwrap().starts_with("2 entries: 0 new, 2 changed"), "{again}");
+    let after = fixture.streams().await;
+    assert_eq!(names(&after), ["One HD", "Two"]);
+    assert_eq!([&after[0]["id"], &after[1]["id"]], [&streams[0]["id"], &streams[1]["id"]]);
+}
+
+/// Holds T-portal.2.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refresh_at_a_portal_that_answers_rubbish_loses_nothing() {
+    let offered = (1..=30).map(|it| OfferedChannel::new(it, format!("Channel {it}"))).collect();
+    let fixture = PortalFixture::new(offered).await;
+    let portal = &fixture.portal;
+    portal.lists_pages_only();
+    let account = fixture.account(json!({})).await;
+    let before = fixture.streams().await;
+    assert_eq!(before.len(), 30);
+    for rubbish in [json!(false), json!("try again"), json!({ "data": false })] {
+        portal.answers_later_pages_with(Some(rubbish.clone()));
+        let seen = fixture.refreshed(&account).await;
+        assert_eq!(seen["status"], "error", "{rubbish}: {seen}");
+        assert_eq!(fixture.streams().await, before, "{rubbish}");
+    }
+    portal.answers_later_pages_with(None);
+    portal.refuses(Some(500));
+    let seen = fixture.refreshed(&account).await;
+    assert_eq!(seen["status"], "error", "{seen}");
+    assert_eq!(fixture.streams().await, before);
+    portal.refuses(None);
+    let seen = fixture.refreshed(&account).await;
+    assert!(seen["last_message"].as_str().unwrap().starts_with("30 entries: 0 new, 0 changed"), "{seen}");
+    assert_eq!(portal.n_handshakes(MAC), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

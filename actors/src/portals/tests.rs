@@ -158,6 +158,7 @@ async fn a_token_that_another_box_has_ended_is_renewed_and_a_refused_device_wait
     assert_eq!(portal.asked.lock().len(), n_asked, "nothing is asked while it waits");
 }
 
+/// Holds T-portal.1.
 #[tokio::test]
 async fn handshakes_are_bounded_at_a_portal_that_answers_nothing_else() {
     let (portal, server) = FakePortal::start().await;

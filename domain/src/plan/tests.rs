@@ -3,6 +3,7 @@
 use super::*;
 use crate::account::PlaylistLocation;
 use crate::catchup::{Archive, ArchiveTimes};
+use crate::egress::Distance;
 use crate::entry_details::{OptionForm, PlayerOption};
 use crate::panel::PanelLogin;
 use crate::portal::{MacAddress, PortalDevice, PortalPlace, PortalStreamAddress};
@@ -480,6 +481,8 @@ fn a_stream_of_a_portal_is_read_by_the_gateway_with_each_device_and_without_secr
             for candidate in &plan.candidates {
                 assert_eq!((&candidate.url, candidate.kind), (&url, SourceKind::HttpTs));
                 assert_eq!((candidate.profile, &candidate.command), (Delivery::Proxy, &None));
+                let foreign = Reach::named_by(Distance::Public, account.allowed_networks);
+                assert_eq!(candidate.reach, foreign, "its links are as foreign as the entries of a playlist");
                 assert_eq!(candidate.pool.max_streams, 1, "a box plays one stream");
                 assert!(candidate.headers.extra.is_empty(), "{:?}", candidate.headers);
                 assert!(candidate.headers.user_agent.as_ref().unwrap().contains("MAG200"));

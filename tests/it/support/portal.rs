@@ -62,6 +62,8 @@ struct State {
     n_made: usize,
     /// Refuses all questions of boxes with a token, with this status; 200 says it in the text.
     refuses: Option<u16>,
+    /// Answers pages after the first one with this.
+    later_pages: Option<Value>,
 }
 
 pub struct Portal {
@@ -116,6 +118,11 @@ impl Portal {
     /// Lists its channels by page only.
     pub fn lists_pages_only(&self) {
         self.state.lock().lists_all = false;
+    }
+
+    /// Answers pages after the first one with this instead of channels; `None` ends it.
+    pub fn answers_later_pages_with(&self, js: Option<Value>) {
+        self.state.lock().later_pages = js;
     }
 
     pub fn n_handshakes(&self, mac: &str) -> usize {
@@ -268,6 +275,9 @@ impl State {
         };
         let listed = self.listed(base, mac, is_wanted);
         let page = value(request, "p").parse::<usize>().unwrap_or(1).max(1);
+        if let Some(js) = self.later_pages.as_ref().filter(|_| page > 1) {
+            return says(js);
+        }
         let data: Vec<_> = listed.iter().skip((page - 1) * PAGE).take(PAGE).collect();
         says(&json!({
             "total_items": listed.len().to_string(), "max_page_items": PAGE, "selected_item": 0,
