@@ -14,6 +14,7 @@ mod logins;
 mod message;
 mod panel;
 mod portal;
+mod portal_channels;
 mod preview;
 mod previewed;
 mod progress;

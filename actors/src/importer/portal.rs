@@ -4,23 +4,14 @@
 //! lists only to those who ask for them. A portal that does not list all channels at once is asked for its pages, slowly.
 //! The import makes no link.
 
-use std::collections::HashSet;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use domain::account::{Account, AccountProfile, PlaylistLocation};
-use domain::egress::Distance;
 use domain::ids::{AccountId, ProfileId};
-use domain::panel::{Element, ElementProblem, LoginState, ProfileInfo};
-use domain::playlist::content::ContentCounts;
-use domain::playlist::m3u::{PlaylistProblem, PlaylistProblemKind};
-use domain::portal::{
-    PortalError, PortalGenres, PortalList, PortalListParser, PortalPlace, PortalQuestion, expiry_of,
-    read_channel, read_genres,
-};
+use domain::panel::{LoginState, ProfileInfo};
+use domain::portal::{PortalError, PortalList, PortalPlace, PortalQuestion, expiry_of, read_genres};
 use domain::source_url::SourceUrl;
-use domain::stream::StreamProperties;
 use serde_json::Value;
 use storage::Models;
 use tokio::task::spawn_blocking;
@@ -29,15 +20,12 @@ use tracing::debug;
 
 use super::error::ImportError;
 use super::job::{ImportSummary, Job};
-use super::progress::RefreshPhase;
-use super::reading::{ListKeys, ReadList};
+use super::portal_channels::{Reader, ReaderParts};
 use super::run;
 use crate::addresses::AccountAddresses;
 use crate::fetch::Fetch;
-use crate::memory::usable_bytes;
-use crate::playlist::{self, PlaylistBytes, PlaylistFindings, PlaylistSource};
+use crate::playlist::{self, PlaylistSource};
 use crate::portals::{PortalClient, PortalFailure, PortalRequest};
-use crate::refresh::spool::{self, Spool};
 
 /// Pause between two pages. Portals block devices that ask as fast as they can.
 const PAGE_PAUSE: Duration = Duration::from_millis(200);
@@ -301,139 +289,6 @@ async fn store(
     });
     let done: Result<(), storage::Error> = done.await;
     Ok(done?)
-}
-
-/// What all readers of one import need.
-struct ReaderParts {
-    genres: PortalGenres,
-    /// The base address of the portal, as the account names it.
-    server: SourceUrl,
-    /// The entry point that has answered.
-    endpoint: SourceUrl,
-}
-
-/// Collects channels, each id once.
-struct Reader {
-    job: Job,
-    parts: Arc<ReaderParts>,
-    entries: Spool<StreamProperties>,
-    keys: ListKeys,
-    findings: PlaylistFindings,
-    contents: ContentCounts,
-    origin: Option<Distance>,
-    seen: HashSet<String>,
-    /// Number of elements that were read, usable or not.
-    number: u64,
-    n_entries: u64,
-    written: io::Result<()>,
-}
-
-impl Reader {
-    fn new(job: Job, parts: Arc<ReaderParts>) -> Self {
-        Self {
-            keys: ListKeys::new(&job.account),
-            job,
-            parts,
-            entries: Spool::new(spool::bytes_max(usable_bytes())),
-            findings: PlaylistFindings::default(),
-            contents: ContentCounts::default(),
-            origin: None,
-            seen: HashSet::new(),
-            number: 0,
-            n_entries: 0,
-            written: Ok(()),
-        }
-    }
-
-    fn entries_max(&self) -> u64 {
-        self.job.options.limits.entries_max
-    }
-
-    fn is_full(&self) -> bool {
-        self.n_entries >= self.entries_max()
-    }
-
-    /// Reads the list of all channels to its end.
-    fn read(&mut self, bytes: PlaylistBytes) -> Result<Result<PortalList, PortalError>, ImportError> {
-        let (origin, job) = (bytes.origin(), self.job.clone());
-        let (mut parser, mut n_read) = (PortalListParser::default(), 0);
-        job.reporter.update(|it| it.phase = RefreshPhase::Parsing);
-        bytes.for_each_piece(|piece| {
-            job.check_stop()?;
-            parser.push(piece, &mut |it| self.element(it));
-            n_read += piece.len() as u64;
-            job.reporter.update(|it| (it.bytes, it.entries) = (n_read, self.n_entries));
-            Ok::<_, ImportError>(())
-        })?;
-        let end = parser.finish(&mut |it| self.element(it));
-        self.origin = origin.get().copied();
-        std::mem::replace(&mut self.written, Ok(()))?;
-        Ok(end)
-    }
-
-    /// Adds the channels of a page; returns how many it has.
-    fn add_page(&mut self, js: &Value) -> Result<u64, ImportError> {
-        self.job.check_stop()?;
-        let data = js.get("data").unwrap_or(js);
-        let mut n_listed = 0;
-        let mut add = |it: &Value| {
-            n_listed += 1;
-            let json = it.to_string();
-            self.element(Element::Value { key: None, json: json.as_bytes() });
-        };
-        match data {
-            Value::Array(list) => list.iter().for_each(&mut add),
-            Value::Object(map) if js.get("data").is_some() => map.values().for_each(&mut add),
-            _ => {}
-        }
-        std::mem::replace(&mut self.written, Ok(()))?;
-        self.job.reporter.update(|it| (it.phase, it.entries) = (RefreshPhase::Parsing, self.n_entries));
-        Ok(n_listed)
-    }
-
-    fn element(&mut self, element: Element<'_>) {
-        self.number += 1;
-        let read = match element {
-            Element::Value { json, .. } => read_channel(json),
-            Element::TooLong => Err(ElementProblem::TooLong),
-        };
-        match read {
-            Ok(channel) if self.seen.contains(&channel.id) => {}
-            Ok(_) if self.is_full() => self.problem(ElementProblem::TooMany),
-            Ok(channel) => {
-                self.seen.insert(channel.id.clone());
-                let ReaderParts { genres, server, endpoint } = &*self.parts;
-                let properties = channel.into_properties(server, endpoint, genres);
-                self.contents.add(properties.content);
-                self.keys.add(&properties);
-                self.n_entries += 1;
-                if self.written.is_ok() {
-                    self.written = self.entries.push(&properties);
-                }
-            }
-            Err(error) => self.problem(error),
-        }
-    }
-
-    fn problem(&mut self, error: ElementProblem) {
-        let line = self.number;
-        self.findings.problem(PlaylistProblem {
-            line,
-            kind: PlaylistProblemKind::PanelElement,
-            text: format!("channel {line} was left out: {error}"),
-        });
-    }
-
-    fn into_list(mut self) -> Result<ReadList, ImportError> {
-        self.findings.n_entries = self.n_entries;
-        Ok(ReadList {
-            entries: self.entries,
-            keys: self.keys,
-            findings: self.findings,
-            contents: self.contents,
-            origin: self.origin,
-        })
-    }
 }
 
 fn import_error(failure: PortalFailure) -> ImportError {
