@@ -35,5 +35,12 @@ export const text = texts({
 		newer: 'Newer',
 		range: (from: number, until: number, all: number) =>
 			`${number(from)} to ${number(until)} of ${number(all)}`,
+		order: {
+			moveUp: (name: string) => `Move ${name} up`,
+			moveDown: (name: string) => `Move ${name} down`,
+			moveTo: (name: string) => `Position of ${name}`,
+			movedTo: (name: string, n: number) => `${name} is at position ${number(n)}`,
+			shown: (n: number, of: number) => `${number(n)} of ${number(of)}`,
+		},
 	},
 });

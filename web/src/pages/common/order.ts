@@ -1,4 +1,4 @@
-// The order of the streams of a channel.
+// Orders that people change.
 
 /** Moves the item at `from` so that it is at `to` afterwards. Positions beyond the ends are the ends. */
 export function moved<T>(items: readonly T[], from: number, to: number): T[] {
