@@ -67,6 +67,20 @@ export const text = texts({
 		merge: 'Merge',
 		lineups: 'Lineup',
 		guides: 'Guide channels',
+		groupOrder: 'Order of groups',
+		groupOrderText:
+			'Playlists, guides, tuners and player apps show the groups in this order. A change counts at once.',
+		noGroupOrder: 'No group has a place yet. All follow the numbers of their channels.',
+		otherGroups: (n: number) =>
+			plural(
+				n,
+				'1 more group follows these, by the numbers of its channels.',
+				`${number(n)} more groups follow these, by the numbers of their channels.`,
+			),
+		addGroup: 'Add a group to the order',
+		addAllGroups: 'Add all groups',
+		noOrder: 'Remove the order',
+		removeGroup: (name: string) => `Remove ${name} from the order`,
 		findGuides: 'Find guide channels',
 		fromGuide: {
 			names: 'Take the names from the guide',
