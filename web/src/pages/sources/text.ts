@@ -90,6 +90,7 @@ export const text = texts({
 			groups: 'Groups',
 			vod: 'Films and series',
 			filters: 'Filters',
+			guides: 'Guides',
 			identity: 'Recognition',
 		},
 		tabsLabel: 'Parts of the source',
