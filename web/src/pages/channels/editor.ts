@@ -10,6 +10,11 @@ export interface ChannelValues {
 	channel_group_id: number | null;
 	tvg_id: string;
 	epg_data_id: number | null;
+	/** Guide channels that fill what those before them lack, in order. */
+	further_epg_data_ids: number[];
+	/** Minutes by which programmes are later; `null` leaves it to the first stream. */
+	epg_offset_minutes: number | null;
+	epg_follows_stream: boolean;
 	logo_url: string;
 	stream_profile_id: number | null;
 	user_level: 0 | 1 | 10;
@@ -38,6 +43,9 @@ export function valuesOf(channel: ChannelRow): ChannelValues {
 		channel_group_id: channel.channel_group_id,
 		tvg_id: channel.tvg_id ?? '',
 		epg_data_id: channel.epg_data_id,
+		further_epg_data_ids: channel.further_epg_data_ids,
+		epg_offset_minutes: channel.epg_offset_minutes,
+		epg_follows_stream: channel.epg_follows_stream,
 		logo_url: channel.logo_url ?? '',
 		stream_profile_id: channel.stream_profile_id,
 		user_level: channel.user_level,
@@ -58,6 +66,9 @@ export const NEW_CHANNEL: ChannelValues = {
 	channel_group_id: null,
 	tvg_id: '',
 	epg_data_id: null,
+	further_epg_data_ids: [],
+	epg_offset_minutes: null,
+	epg_follows_stream: false,
 	logo_url: '',
 	stream_profile_id: null,
 	user_level: 0,
@@ -70,6 +81,9 @@ export const NEW_CHANNEL: ChannelValues = {
 	udp_interface: '',
 	udp_ttl: null,
 };
+
+/** Guide channels of a channel behind its first one, at most. */
+export const FURTHER_GUIDES_MAX = 4;
 
 /** The fields of the output as datagrams, by their names in the form. */
 const UDP_FIELDS = {

@@ -78,6 +78,16 @@ const said: Record<string, Said> = {
 	epg_match_ignore_custom: ['Parts of names that do not count', perLine],
 	epg_match_threshold: ['Certainty from which a match is used', 'In percent, from 50 to 100.'],
 	epg_match_after_refresh: ['Match channels after each refresh of a guide'],
+	epg_placeholders: [
+		'Placeholders for channels without a guide',
+		'Televisions and media servers show many channels only if they have programmes.',
+	],
+	epg_placeholder_title: ['Title of placeholders', '{channel_name} is the name of the channel.'],
+	epg_placeholder_description: [
+		'Description of placeholders',
+		'{channel_name} is the name of the channel. Empty: none.',
+	],
+	epg_placeholder_minutes: ['Length of a placeholder', 'In minutes, from 5 to 1440.'],
 	panel_rows: ['Films in player apps'],
 	strm_enabled: ['Scheduled export of films and series as STRM files'],
 	strm_folder: ['Folder of the export', 'An absolute path.'],

@@ -46,6 +46,7 @@ export interface AccountValues {
 	priority: number | null;
 	release_delay: number | null;
 	user_agent: string;
+	stream_profile_id: number | null;
 	proxy: string;
 	verify_certificate: boolean;
 	certificate_fingerprint: string;
@@ -78,6 +79,7 @@ export function valuesOf(account: Account): AccountValues {
 		priority: account.priority,
 		release_delay: account.release_delay,
 		user_agent: account.user_agent ?? '',
+		stream_profile_id: account.stream_profile_id,
 		proxy: account.proxy ?? '',
 		verify_certificate: account.verify_certificate,
 		certificate_fingerprint: account.certificate_fingerprint ?? '',

@@ -105,6 +105,9 @@ export const text = texts({
 		priorityHint: 'Sources with a larger number are preferred.',
 		releaseDelay: 'Seconds until a closed connection is free again',
 		userAgent: 'User agent',
+		profile: 'Stream profile',
+		profileHint: 'For streams and channels that have none of their own.',
+		profileOfSettings: 'that of the settings',
 		timezone: 'Time zone of the provider',
 		timezoneHint: 'For catch-up. Type a part, such as Berlin. Without one, UTC.',
 		timezoneHintPanel:

@@ -1,5 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { EMPTY_GUIDE, isFetched, nameFor, progressOf, unscheduled, type Guide } from './guides';
+import {
+	bodyOf,
+	EMPTY_GUIDE,
+	hasOffset,
+	hasTimeZone,
+	isFetched,
+	nameFor,
+	progressOf,
+	unscheduled,
+	type Guide,
+} from './guides';
 
 describe('guide sources', () => {
 	it('are named after the file or the host', () => {
@@ -7,6 +17,22 @@ describe('guide sources', () => {
 		expect(nameFor('', new File([], 'Europe'))).toBe('Europe');
 		expect(nameFor(' http://guide.example:80/x.xml ', null)).toBe('guide.example');
 		expect(nameFor('no address', null)).toBe('');
+	});
+
+	it('send no empty password, and 0 in place of no offset', () => {
+		expect(bodyOf({ password: '', offset_minutes: null })).toEqual({ offset_minutes: 0 });
+		expect(bodyOf({ password: 'p', offset_minutes: -90, name: 'x' })).toEqual({
+			password: 'p',
+			offset_minutes: -90,
+			name: 'x',
+		});
+		expect(bodyOf({ default_time_zone: null })).toEqual({ default_time_zone: null });
+	});
+
+	it('have a zone and an offset as far as their times are their own', () => {
+		const kinds = ['xmltv', 'panel', 'schedules_direct', 'stream', 'dummy', 'written'] as const;
+		expect(kinds.filter((source_type) => hasTimeZone({ source_type }))).toEqual(['xmltv', 'panel']);
+		expect(kinds.filter((source_type) => !hasOffset({ source_type }))).toEqual(['dummy', 'written']);
 	});
 
 	it('report their own progress only, and no values beyond its ends', () => {

@@ -22,6 +22,10 @@ export interface GuideValues {
 	cron_expression: string;
 	priority: number;
 	history_days: number;
+	/** Time zone of times that state none; `null`: UTC. */
+	default_time_zone: string | null;
+	/** Minutes by which programmes are later than the guide says. */
+	offset_minutes: number | null;
 }
 
 export const EMPTY_GUIDE: GuideValues = {
@@ -34,6 +38,8 @@ export const EMPTY_GUIDE: GuideValues = {
 	cron_expression: '',
 	priority: 0,
 	history_days: 7,
+	default_time_zone: null,
+	offset_minutes: 0,
 };
 
 export const valuesOf = (guide: Guide): GuideValues => ({
@@ -46,7 +52,26 @@ export const valuesOf = (guide: Guide): GuideValues => ({
 	cron_expression: guide.cron_expression,
 	priority: guide.priority,
 	history_days: guide.history_days,
+	default_time_zone: guide.default_time_zone,
+	offset_minutes: guide.offset_minutes,
 });
+
+/** Returns the body of the request from the changed values. A password that was left empty stays, and no offset is 0. */
+export function bodyOf({ password, offset_minutes, ...body }: Partial<GuideValues>) {
+	return {
+		...body,
+		...(password ? { password } : {}),
+		...(offset_minutes === undefined ? {} : { offset_minutes: offset_minutes ?? 0 }),
+	};
+}
+
+/** Guides of these kinds have times that may state no time zone. */
+export const hasTimeZone = (guide: Pick<Guide, 'source_type'>): boolean =>
+	['xmltv', 'panel'].includes(guide.source_type);
+
+/** Guides of the other kinds have no times of their own. */
+export const hasOffset = (guide: Pick<Guide, 'source_type'>): boolean =>
+	!['dummy', 'written'].includes(guide.source_type);
 
 /** Name of a guide to which the admin gave none: the host of its address, or the file without its ending. */
 export function nameFor(url: string, file: File | null): string {
