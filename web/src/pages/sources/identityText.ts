@@ -13,7 +13,7 @@ const keyOf: Record<IdentityKey, readonly [string, string]> = {
 	],
 	guide_id: ['Guide id', 'The id in the list: tvg-id, else channel-id, else tvc-guide-stationid.'],
 	name_and_group: ['Name and group', 'Both together, so one name can be in two groups.'],
-	name: ['Name', 'The weakest key. A shorter list waits for your decision if only names agree.'],
+	name: ['Name', 'The weakest key. A list in which only names agree waits for your decision.'],
 };
 
 /** Texts about how a refresh recognises streams. */
