@@ -130,10 +130,11 @@ pub mod slow {
 
     const PLAYING: [&str; 8] =
         ["/now", "/now/{channel}", "/slots", "/guide", "/watch", "/watch/{channel}", "/library", "/health"];
-    const CHANNELS: [&str; 12] = [
+    const CHANNELS: [&str; 13] = [
         "/channels",
         "/channels/1",
         "/channels/new",
+        "/channels/groups",
         "/channels/guides",
         "/streams",
         "/streams/1",
