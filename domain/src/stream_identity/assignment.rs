@@ -58,10 +58,8 @@ pub fn assign(
     rank: &dyn Fn(usize) -> u64,
 ) -> Assignment {
     let mut work = Work::new(known, entries);
-    let has_panel_ids = order.contains(&IdentityKey::PanelId);
-    if has_panel_ids {
-        work.check_panel_ids();
-    }
+    // Also without the key, because addresses contain the ids.
+    work.check_panel_ids();
     for key in order {
         for part in 0..2 {
             if work.is_done() {
@@ -174,10 +172,12 @@ impl<'a> Work<'a> {
                 IdentityKey::PanelId => !is_of_other_provider(one, other, &of_known, &of_entries),
                 IdentityKey::Address | IdentityKey::NameAndGroup | IdentityKey::Name => true,
                 IdentityKey::GuideId => !one.marks.contradict(other.marks),
-                // The only address of a host is always different from all others of it, which proves nothing.
                 IdentityKey::BareAddress => {
                     !one.marks.contradict(other.marks)
-                        && (is_crowded.contains(other.host) || one.agrees_in_name(other))
+                        && (one.agrees_in_name(other)
+                            || (part == 0
+                                && is_crowded.contains(other.host)
+                                && proves_without_name(one, other)))
                 }
             };
             let is_name = matches!(key, IdentityKey::NameAndGroup | IdentityKey::Name);
@@ -282,6 +282,14 @@ fn is_of_other_provider(
     of_entries: &HashSet<u32>,
 ) -> bool {
     known.host != entry.host && of_entries.contains(&known.host) && of_known.contains(&entry.host)
+}
+
+/// Returns whether the addresses without token-like parts are enough to recognise a stream whose name differs. Two guide ids
+/// make them two streams, and a part that was left out only because it looks random may be the id of the stream. The only
+/// address of a host is always different from all others of it, which proves nothing either.
+fn proves_without_name(one: &IdentityKeys, other: &IdentityKeys) -> bool {
+    let has_other_guide = one.guide_id != 0 && other.guide_id != 0 && one.guide_id != other.guide_id;
+    !has_other_guide && !one.is_bare_guess && !other.is_bare_guess
 }
 
 fn is_of_address(key: IdentityKey) -> bool {

@@ -68,11 +68,24 @@ pub(super) enum BareForm {
     WithoutRandomParts,
 }
 
+/// The result of leaving out parts of an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct BareAddress {
+    /// A part was left out only because it looks random, so it may be the id of the stream.
+    pub(super) is_guess: bool,
+}
+
 /// Writes an address without its token-like parts. The scheme and the usual port are left out, because providers change
-/// them without changing the stream. Returns `false` if nothing is left that could identify a stream.
-pub(super) fn write_bare(url: &SourceUrl, logins: &[String], form: BareForm, to: &mut String) -> bool {
+/// them without changing the stream. Returns `None` if nothing is left that could identify a stream.
+pub(super) fn write_bare(
+    url: &SourceUrl,
+    logins: &[String],
+    form: BareForm,
+    to: &mut String,
+) -> Option<BareAddress> {
     to.clear();
-    let Some(authority) = url.authority().filter(|it| !it.is_empty()) else { return false };
+    let mut is_guess = false;
+    let authority = url.authority().filter(|it| !it.is_empty())?;
     let (url, program) = url.split_program();
     to.push_str(without_usual_port(authority));
     to.make_ascii_lowercase();
@@ -88,29 +101,35 @@ pub(super) fn write_bare(url: &SourceUrl, logins: &[String], form: BareForm, to:
         let rest = url.expose().split_once("://").map_or("", |it| it.1);
         let rest = &rest[..rest.find('#').unwrap_or(rest.len())];
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let is_left = |part: &str| {
-            let is_random = form == BareForm::WithoutRandomParts && is_token(stem(part));
-            !part.is_empty() && !logins.iter().any(|it| it == part) && !is_random
-        };
         for part in path.split('/').skip(1) {
+            let is_known = part.is_empty() || logins.iter().any(|it| it == part);
+            let is_random = !is_known && form == BareForm::WithoutRandomParts && is_token(stem(part));
+            is_guess |= is_random;
             // What is left out still has its place, so that shorter addresses do not become equal.
-            *to += if is_left(part) { "/" } else { "/*" };
-            *to += if is_left(part) { part } else { "" };
+            let is_left = !is_known && !is_random;
+            *to += if is_left { "/" } else { "/*" };
+            *to += if is_left { part } else { "" };
         }
         for parameter in query.split('&').filter(|it| !it.is_empty()) {
             let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-            let is_login = logins.iter().any(|it| it == value);
-            if !is_token_parameter(name) && !is_login && !is_token(value) {
-                to.push('&');
-                *to += parameter;
+            if is_token_parameter(name) || logins.iter().any(|it| it == value) {
+                continue;
             }
+            if is_token(value) {
+                // A time in digits is no id.
+                is_guess |= value.bytes().any(|it| !it.is_ascii_digit());
+                continue;
+            }
+            to.push('&');
+            *to += parameter;
         }
     }
     if let Some(program) = program {
         *to += &format!("#{program}");
     }
     // A host alone, or only gaps, identify nothing.
-    to.bytes().skip(host_bytes).any(|it| it.is_ascii_alphanumeric() || !it.is_ascii())
+    let is_left = to.bytes().skip(host_bytes).any(|it| it.is_ascii_alphanumeric() || !it.is_ascii());
+    is_left.then_some(BareAddress { is_guess })
 }
 
 /// Returns whether the path of an address may have a random part. Only then do the two forms differ.
@@ -175,7 +194,7 @@ mod tests {
     fn bare(url: &str, form: BareForm) -> Option<String> {
         let mut text = String::new();
         let logins = ["anna".to_owned(), "hunter2".to_owned()];
-        write_bare(&SourceUrl::new(url), &logins, form, &mut text).then_some(text)
+        write_bare(&SourceUrl::new(url), &logins, form, &mut text).map(|_| text)
     }
 
     #[test]

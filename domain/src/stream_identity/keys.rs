@@ -45,6 +45,8 @@ pub struct IdentityKeys {
     pub(super) bare: u64,
     /// Without random parts of the path, too, if there are any.
     pub(super) barest: u64,
+    /// `bare` lacks a value of the query that may be the id of the stream.
+    pub(super) is_bare_guess: bool,
     pub(super) guide_id: u64,
     pub(super) name_and_group: u64,
     pub(super) name: u64,
@@ -72,12 +74,13 @@ impl IdentityKeys {
         }
     }
 
-    /// Returns whether the names, or the guide ids, are those of one channel.
+    /// Returns whether the names, or the guide ids, are those of one channel. Events have one guide id, and names that
+    /// differ in their numbers only.
     pub(super) fn agrees_in_name(&self, other: &Self) -> bool {
         let is_same = |a: u64, b: u64| a != 0 && a == b;
-        is_same(self.name, other.name)
-            || is_same(self.guide_id, other.guide_id)
-            || (self.words != 0 && self.words == other.words)
+        let is_similar =
+            is_same(self.guide_id, other.guide_id) || (self.words != 0 && self.words == other.words);
+        is_same(self.name, other.name) || (is_similar && !self.marks.contradict(other.marks))
     }
 }
 
@@ -105,13 +108,15 @@ impl KeyReader {
         let (marks, words) = self.marks.read(name);
         let panel_id = panel_id(url).map_or(0, |id| self.hash((id, url.split_program().1)));
         let name = self.name(name);
+        let (bare, is_bare_guess) = self.bare(url, BareForm::WithPath);
         let group = group.as_deref().filter(|it| !it.trim().is_empty());
         IdentityKeys {
             panel_id,
             address: self.hash(url),
-            bare: self.bare(url, BareForm::WithPath),
+            bare,
+            is_bare_guess,
             barest: match may_have_random_parts(url) {
-                true => self.bare(url, BareForm::WithoutRandomParts),
+                true => self.bare(url, BareForm::WithoutRandomParts).0,
                 false => 0,
             },
             guide_id: guide_id(properties).map_or(0, |it| self.hash(it)),
@@ -133,9 +138,11 @@ impl KeyReader {
         self.hasher.hash_one(value).max(1)
     }
 
-    fn bare(&mut self, url: &SourceUrl, form: BareForm) -> u64 {
+    /// Returns the hash of an address without token-like parts, and whether one of them may be the id of the stream.
+    fn bare(&mut self, url: &SourceUrl, form: BareForm) -> (u64, bool) {
         let mut buffer = std::mem::take(&mut self.buffer);
-        let hash = if write_bare(url, &self.logins, form, &mut buffer) { self.hash(&buffer) } else { 0 };
+        let written = write_bare(url, &self.logins, form, &mut buffer);
+        let hash = written.map_or((0, false), |it| (self.hash(&buffer), it.is_guess));
         self.buffer = buffer;
         hash
     }
@@ -197,6 +204,25 @@ mod tests {
         for text in ["1", "news.uk", "Нет", "none.uk"] {
             assert!(counts(text), "{text:?}");
         }
+    }
+
+    #[test]
+    fn keys_of_two_refreshes_differ() {
+        let mut properties = StreamProperties::new("UK: News HD", SourceUrl::new("http://h/live/u/p/7.ts"));
+        properties.tvg_id = Some("news.uk".to_owned());
+        properties.group = Some("UK".to_owned());
+        let hashes = |reader: &mut KeyReader| {
+            let keys = reader.read(&properties);
+            let of_keys = IdentityKey::ALL.map(|it| keys.hashes(it)[0]);
+            (of_keys, [keys.host, keys.words])
+        };
+        let (mut one, mut other) = (KeyReader::new(Vec::new()), KeyReader::new(Vec::new()));
+        let (first, second) = (hashes(&mut one), hashes(&mut other));
+        assert_eq!(first, hashes(&mut one), "one reader");
+        for (first, second) in first.0.iter().zip(second.0) {
+            assert!(*first != 0 && *first != second, "a hash can be compared with one of another refresh");
+        }
+        assert_ne!(first.1, second.1);
     }
 
     #[test]

@@ -28,8 +28,7 @@ pub(crate) fn assign_simply(
     let all = || (0..known.len()).flat_map(|at| (0..entries.len()).map(move |entry| (at, entry)));
     let pairs: Vec<_> = all().filter(|(at, entry)| panel(*at, *entry)).collect();
     let n_agreeing = pairs.iter().filter(|(at, entry)| known[*at].agrees_in_name(&entries[*entry])).count();
-    let is_trusted =
-        !order.contains(&IdentityKey::PanelId) || pairs.len() < 3 || n_agreeing * 2 >= pairs.len();
+    let is_trusted = pairs.len() < 3 || n_agreeing * 2 >= pairs.len();
     for key in order {
         for part in 0..2 {
             for (at, entry) in all() {
@@ -52,7 +51,12 @@ pub(crate) fn assign_simply(
                     IdentityKey::BareAddress => {
                         (is_trusted || other.panel_id == 0)
                             && !one.marks.contradict(other.marks)
-                            && (is_crowded() || one.agrees_in_name(other))
+                            && (one.agrees_in_name(other)
+                                || (part == 0
+                                    && is_crowded()
+                                    && ![one, other].iter().any(|it| it.is_bare_guess)
+                                    && (one.guide_id == other.guide_id
+                                        || one.guide_id.min(other.guide_id) == 0)))
                     }
                     IdentityKey::GuideId => !one.marks.contradict(other.marks),
                     IdentityKey::NameAndGroup | IdentityKey::Name => true,

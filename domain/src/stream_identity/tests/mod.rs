@@ -186,6 +186,88 @@ fn panel_ids_count_only_while_most_names_agree() {
     check(["B", "X", "Y", "D"], &["1 name and group", "new", "new", "3 address"]);
 }
 
+/// Returns entries with these names, ids of a guide and numbers at a panel.
+fn panel_lines(names: &[&str], guide_ids: bool) -> Vec<StreamProperties> {
+    let line = |(name, id): (&&str, u32)| {
+        let guide_id = if guide_ids { format!("id-{}", name.to_lowercase()) } else { String::new() };
+        properties(&format!("{name};G;{guide_id};http://h/live/u/p/{id}.ts"))
+    };
+    names.iter().zip(1..).map(line).collect()
+}
+
+#[test]
+fn a_panel_that_numbers_anew_is_noticed_in_every_order_of_keys() {
+    use IdentityKey::{Address, BareAddress, GuideId, Name};
+    let (before, after) = (["A", "B", "C", "D"], ["B", "A", "D", "C"]);
+    for order in [&[GuideId, Address][..], &[Address], &[BareAddress, Address], &[Address, Name]] {
+        let done = assigned(order, &panel_lines(&before, false), &panel_lines(&after, false));
+        assert_eq!(done.panel_ids, PanelAgreement { n_pairs: 4, n_agreeing: 0 }, "{order:?}");
+        let of_entries: Vec<_> = (0..4).map(|it| done.known_of_entry(it)).collect();
+        let expected = if order.contains(&Name) { [1, 0, 3, 2].map(Some) } else { [None; 4] };
+        assert_eq!(of_entries, expected, "no stream gets the address of another one: {order:?}");
+    }
+    let done = assigned(&[GuideId, Address], &panel_lines(&before, true), &panel_lines(&after, true));
+    assert!(!done.panel_ids.is_trusted());
+    assert_eq!((done.known_of_entry(0), done.known_of_entry(1)), (Some(1), Some(0)), "the guide id decides");
+}
+
+#[test]
+fn names_that_differ_in_a_number_or_a_mark_do_not_confirm_panel_ids() {
+    for (before, after) in [
+        // A new entry at the beginning moves all others by one number.
+        (["Event 1", "Event 2", "Event 3", "Event 4"], ["Event", "Event 1", "Event 2", "Event 3"]),
+        (["News HD", "News SD", "Film HD", "Film SD"], ["News SD", "News HD", "Film SD", "Film HD"]),
+        (["UK: News", "US: News", "UK: Film", "US: Film"], ["US: News", "UK: News", "US: Film", "UK: Film"]),
+    ] {
+        let (known, mut entries) = (panel_lines(&before, false), panel_lines(&after, false));
+        let done = assigned(&IdentityKey::ALL, &known, &entries);
+        assert!(!done.panel_ids.is_trusted(), "{after:?}: {:?}", done.panel_ids);
+        for (at, name) in after.iter().enumerate() {
+            assert_eq!(done.known_of_entry(at), before.iter().position(|it| it == name), "{name}");
+        }
+        // One guide id for all of them confirms nothing either.
+        let mut known = known.clone();
+        known.iter_mut().chain(&mut entries).for_each(|it| it.tvg_id = Some("dummy".to_owned()));
+        assert!(!assigned(&IdentityKey::ALL, &known, &entries).panel_ids.is_trusted(), "{after:?}");
+    }
+    let (known, entries) = (["UK: News", "Film", "Sport 1"], ["News HD", "UK | Film FHD", "Sport 01 UHD"]);
+    let done = assigned(&IdentityKey::ALL, &panel_lines(&known, false), &panel_lines(&entries, false));
+    assert_eq!(done.panel_ids, PanelAgreement { n_pairs: 3, n_agreeing: 3 });
+}
+
+#[test]
+fn a_random_part_that_may_be_the_id_of_a_stream_needs_a_name() {
+    const A: &str = "550e8400-e29b-41d4-a716-446655440000";
+    const B: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
+    for address in ["http://h/{}/master.m3u8", "http://h/play.m3u8?id={}", "http://h/play.m3u8?key={}"] {
+        let of = |name: &str, guide_id: &str, part: &str| {
+            format!("{name};;{guide_id};{}", address.replace("{}", part))
+        };
+        let other = "Film;;;http://h/film.m3u8";
+        // The stream is gone, and another one has the form of its address.
+        check(&[&of("News", "news", A), other], &[&of("Sport", "sport", B), other], &["new", "1 address"]);
+        if !address.contains("key") {
+            check(&[&of("News", "", A), other], &[&of("Sport", "", B), other], &["new", "1 address"]);
+        }
+        // The part is a token: the name is the same.
+        check(
+            &[&of("News", "", A), other],
+            &[&of("UK: News HD", "", B), other],
+            &["0 address without its token", "1 address"],
+        );
+    }
+    // A list with tokens in all addresses and no guide ids keeps its streams.
+    let line = |at: usize, token: &str| format!("Channel {at};;;http://h/{token}/{at}/index.m3u8");
+    let known: Vec<_> = (0..5).map(|it| line(it, A)).collect();
+    let entries: Vec<_> = (0..5).map(|it| line(it, B)).collect();
+    let expected: Vec<_> = (0..5).map(|it| format!("{it} address without its token")).collect();
+    check(
+        &known.iter().map(String::as_str).collect::<Vec<_>>(),
+        &entries.iter().map(String::as_str).collect::<Vec<_>>(),
+        &expected.iter().map(String::as_str).collect::<Vec<_>>(),
+    );
+}
+
 #[test]
 fn equal_numbers_of_two_providers_in_one_list_are_other_streams() {
     let known = ["News;A;;http://a/live/u/p/1.ts", "Kino;B;;http://b/live/v/q/2.ts"];
@@ -235,6 +317,8 @@ fn any_entry() -> impl Strategy<Value = StreamProperties> {
         (0..4, 0..2).prop_map(|(id, login)| format!("http://h{login}/live/u{login}/p/{id}.ts")),
         (0..4, 0..3).prop_map(|(id, token)| format!("http://c/{id}.m3u8?token={token}")),
         (0..6).prop_map(|id| format!("http://d/{id}")),
+        (0..3, 0..3).prop_map(|(id, token)| format!("http://e/{token}a1b2c3d4e5f6a7b8/{id}.m3u8")),
+        (0..3, 0..3).prop_map(|(id, token)| format!("http://e/{id}?x={token}a1b2c3d4e5f6a7b8")),
     ];
     (name, 0..3, 0..4, url).prop_map(|(name, group, id, url)| {
         let id = if id == 0 { String::new() } else { format!("id{id}") };
