@@ -184,22 +184,22 @@ const SYNONYMS: [&[&str]; 4] = [
     &["catchup-correction"],
 ];
 
-/// Adds the attributes of the first line of a playlist to those of an entry, which come first under any of their names. Keys
-/// are in lower case.
+/// Adds the attributes of the first line of a playlist to those of an entry, which come first under any of their names. An
+/// entry that says it has no archive gets the others only. Keys are in lower case.
 pub fn add_defaults(attributes: &mut Vec<(String, String)>, defaults: &[(String, String)]) {
     let has = |name: &str| attributes.iter().any(|it| it.0 == name);
     let is_stated = |name: &str| {
         let synonyms = SYNONYMS.iter().find(|it| it.contains(&name));
         synonyms.is_some_and(|it| it.iter().any(|it| has(it)))
     };
-    // An entry without an archive stays one.
+    let is_archive = |name: &str| SYNONYMS.iter().any(|it| it.contains(&name)) || name.starts_with("catchup");
+    // An entry without an archive stays without one.
     let days = |it: &(String, String)| SYNONYMS[1].contains(&it.0.as_str()).then(|| days_of(&it.1)).flatten();
     let mut stated = attributes.iter().filter_map(days).peekable();
     let is_without = stated.peek().is_some() && stated.all(|it| it == 0);
-    if is_without && !is_stated("catchup") && !has("catchup-source") {
-        return;
-    }
-    let added: Vec<_> = defaults.iter().filter(|it| !is_stated(&it.0)).cloned().collect();
+    let stays_without = is_without && !is_stated("catchup") && !has("catchup-source");
+    let is_added = |name: &str| !is_stated(name) && !(stays_without && is_archive(name));
+    let added: Vec<_> = defaults.iter().filter(|it| is_added(&it.0)).cloned().collect();
     attributes.extend(added);
 }
 

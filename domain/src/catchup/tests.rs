@@ -55,6 +55,17 @@ fn what_an_entry_says_under_any_name_comes_before_the_first_line() {
 }
 
 #[test]
+fn an_entry_without_an_archive_still_has_the_other_values_of_the_first_line() {
+    let header = "catchup=append catchup-days=5 tvg-shift=2";
+    for entry in ["tvg-rec=0", "timeshift=0", "catchup-days=0", "tvg-rec=0 timeshift=0"] {
+        let mut attributes = pairs(entry);
+        add_defaults(&mut attributes, &pairs(header));
+        assert_eq!(attributes, pairs(&format!("{entry} tvg-shift=2")));
+        assert_eq!(Archive::from_attributes(&attributes), None, "{entry}");
+    }
+}
+
+#[test]
 fn the_archive_of_an_entry_is_read_from_its_attributes() {
     for (entry, kind, days, correction) in [
         ("catchup=default catchup-source=http://h/{utc} catchup-days=3", ArchiveKind::Whole, 3, 0),
