@@ -41,7 +41,9 @@ pub(super) fn adopt<'a>(
         let tvg_id = stream.tvg_id.clone().filter(|_| !settings.without_guide);
         let likeness = (stream.group, super::name_of(stream, settings), tvg_id);
         if let Some(channel) = left.get_mut(&likeness).and_then(Vec::pop) {
-            by_stream.retain(|_, it| it.id != channel.id);
+            if let Some(auto) = &channel.auto {
+                by_stream.remove(&auto.stream);
+            }
             by_stream.insert(stream.id, channel);
         }
     }

@@ -337,11 +337,8 @@ impl Channel {
             ("logo_url", self.logo != synced.logo),
             ("tvg_id", self.tvg_id != synced.tvg_id),
             ("stream_profile_id", self.stream_profile != synced.stream_profile),
+            ("tvc_guide_stationid", self.guide_station != synced.guide_station),
             // Where the group chooses none, a link is the result of matching and no change of a value.
-            (
-                "tvc_guide_stationid",
-                synced.guide_station.is_some() && self.guide_station != synced.guide_station,
-            ),
             ("epg_data_id", synced.guide_channel.is_some() && self.guide_channel != synced.guide_channel),
         ];
         values.into_iter().filter(|it| it.1).map(|it| it.0).collect()

@@ -239,7 +239,9 @@ fn values_that_an_admin_changed_survive_and_all_others_follow_the_provider() {
 #[test]
 fn a_channel_that_an_admin_changed_or_linked_is_removed_only_if_the_account_says_so() {
     type Edit = fn(&mut Channel);
-    let edits: [Edit; 7] = [
+    let edits: [Edit; 8] = [
+        // Its stream has none.
+        |it| it.guide_station = Some("12345".to_owned()),
         |it| it.name = "Mine".to_owned(),
         |it| it.number = None,
         |it| it.streams.push(StreamId(9)),
