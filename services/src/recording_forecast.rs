@@ -63,7 +63,7 @@ impl RecordingRules {
             let (Some(recording), Some(rule)) = (lost.get(at as usize), rules.get(at as usize)) else {
                 continue;
             };
-            let is_it = recording.followed.as_ref().is_some_and(|it| it.episode == airing.episode);
+            let is_it = recording.followed.as_ref().is_some_and(|it| airing.is_episode(it.episode));
             let is_earlier = found.get(&recording.id).is_none_or(|it| airing.start < it.airing.start);
             if !is_it || !is_earlier || airing.start <= now {
                 continue;

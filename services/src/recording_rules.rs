@@ -343,6 +343,10 @@ pub(crate) fn read_guides(
     if let Some(cache) = &mut cache {
         cache.exchange_titles(scan);
     }
+    scan.set_guide_ids(groups.values().flat_map(|(guide, channels)| {
+        let of_guide = (!guide.is_generated()).then_some(guide.guide_channel.key.as_str());
+        channels.iter().filter_map(|it| it.tvg_id.as_deref()).chain(of_guide)
+    }));
     let (mut keys, mut read) = (Vec::new(), HashMap::new());
     let (from_ms, until_ms) = (from.saturating_mul(1000), until.saturating_mul(1000));
     for (group, (guide, mut channels)) in groups {

@@ -107,6 +107,28 @@ pub(crate) fn year_of_title(text: &str) -> Option<u32> {
 /// Returns a programme with the fields that the marks of its preferred texts mean. Elements of the guide count more than
 /// marks.
 pub fn with_marks(programme: &Programme) -> Cow<'_, Programme> {
+    let Some(marks) = marks_of(programme) else { return Cow::Borrowed(programme) };
+    let mut programme = programme.clone();
+    apply_screening(&mut programme, marks);
+    apply_numbers(&mut programme, marks);
+    apply_quality_and_year(&mut programme, marks);
+    Cow::Owned(programme)
+}
+
+/// Returns a programme without the episode number that [`with_marks`] added; `None` if its texts have no such mark.
+pub(crate) fn without_number_of_marks(programme: &Programme) -> Option<Programme> {
+    let marks = marks_of(programme)?;
+    let (last, numbers) = programme.episode_numbers.split_last()?;
+    let mut before = Programme { episode_numbers: numbers.to_vec(), ..programme.clone() };
+    apply_numbers(&mut before, marks);
+    let is_added =
+        before.episode_numbers.len() > numbers.len() && before.episode_numbers.last() == Some(last);
+    before.episode_numbers.truncate(numbers.len());
+    is_added.then_some(before)
+}
+
+/// Returns the marks of the preferred texts.
+fn marks_of(programme: &Programme) -> Option<Marks> {
     let texts = [
         (programme.titles.first(), MarkedText::Title),
         (programme.sub_titles.first(), MarkedText::SubTitle),
@@ -118,12 +140,7 @@ pub fn with_marks(programme: &Programme) -> Cow<'_, Programme> {
             marks.get_or_insert_default().add(found);
         }
     }
-    let Some(marks) = marks else { return Cow::Borrowed(programme) };
-    let mut programme = programme.clone();
-    apply_screening(&mut programme, marks);
-    apply_numbers(&mut programme, marks);
-    apply_quality_and_year(&mut programme, marks);
-    Cow::Owned(programme)
+    marks
 }
 
 /// Sets new, live, premiere and previously shown.

@@ -6,10 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::normal_text::{FNV_BASIS, each_normal_byte, fnv};
 use super::weekly::CivilDay;
-use crate::guide::marks::year_of_title;
+use crate::guide::marks::{without_number_of_marks, year_of_title};
 use crate::guide::programme::Programme;
 
-/// The identity of an episode: a hash that never changes from one version to the next.
+/// The identity of an episode: a hash, which is stored. Where a version computes another one than those before it, see
+/// [`EpisodeKey::former_of`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct EpisodeKey {
     hash: u64,
@@ -17,11 +18,48 @@ pub struct EpisodeKey {
     is_known: bool,
 }
 
+/// The texts of a programme that identify its episode.
+struct EpisodeTexts<'a> {
+    title: Cow<'a, str>,
+    /// The year that is a mark of the title.
+    year: Option<u32>,
+    sub_title: Option<Cow<'a, str>>,
+    description: Option<Cow<'a, str>>,
+}
+
 impl EpisodeKey {
     /// Returns the identity of a programme: the episode id of the guide, season and episode, the subtitle or the description,
     /// the first that the guide has. Without any of them, guide channel and start identify it. Texts count without marks.
     pub fn from_programme(programme: &Programme, guide_key: &str) -> Self {
-        let title = &*programme.plain_title();
+        let texts = EpisodeTexts {
+            title: programme.plain_title(),
+            year: year_of_title(programme.title()),
+            sub_title: programme.plain_sub_title(),
+            description: programme.plain_description(),
+        };
+        Self::from_texts(programme, &texts, guide_key)
+    }
+
+    /// Returns the identities under which former versions stored the episode, as far as they differ from the present one:
+    /// those of texts with their marks, and without a number that only a mark has.
+    pub(super) fn former_of(programme: &Programme, guide_key: &str) -> Vec<Self> {
+        let texts = EpisodeTexts {
+            title: Cow::Borrowed(programme.title()),
+            year: None,
+            sub_title: programme.sub_title().map(Cow::Borrowed),
+            description: programme.description().map(Cow::Borrowed),
+        };
+        let mut former = vec![Self::from_texts(programme, &texts, guide_key)];
+        if let Some(unnumbered) = without_number_of_marks(programme) {
+            former.push(Self::from_texts(&unnumbered, &texts, guide_key));
+        }
+        let present = Self::from_programme(programme, guide_key);
+        former.retain(|it| *it != present);
+        former
+    }
+
+    fn from_texts(programme: &Programme, texts: &EpisodeTexts<'_>, guide_key: &str) -> Self {
+        let title = &*texts.title;
         let known = |parts: &[&str]| Self { hash: hash(parts), is_known: true };
         if let Some(id) =
             programme.episode_numbers.iter().find_map(|it| episode_id(it.system.as_deref(), &it.value))
@@ -31,16 +69,18 @@ impl EpisodeKey {
         if let (season, Some(episode)) = programme.season_episode() {
             let mut number = format!("{}.{episode}", season.unwrap_or_default());
             // A series and its remake have the same title without the year.
-            if let Some(year) = year_of_title(programme.title()) {
+            if let Some(year) = texts.year {
                 number.push_str(&format!(".{year}"));
             }
             return known(&["number", title, &number]);
         }
-        let text = |it: Option<Cow<'_, str>>| it.map(|it| it.trim().to_owned()).filter(|it| !it.is_empty());
-        if let Some(sub_title) = text(programme.plain_sub_title()) {
+        let text = |it: &'_ Option<Cow<'_, str>>| {
+            it.as_deref().map(|it| it.trim().to_owned()).filter(|it| !it.is_empty())
+        };
+        if let Some(sub_title) = text(&texts.sub_title) {
             return known(&["subtitle", title, &sub_title]);
         }
-        if let Some(description) = text(programme.plain_description()) {
+        if let Some(description) = text(&texts.description) {
             return known(&["description", title, &description]);
         }
         let start = programme.start.to_string();

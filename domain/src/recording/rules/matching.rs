@@ -2,7 +2,7 @@
 //! [`TitleMemo`], because titles repeat. Rules with an exact title are found by the hash of the title, rules with a guide id
 //! only on its channels, and regular expressions are searched together.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use regex::{Regex, RegexSet};
 use serde::{Deserialize, Serialize};
@@ -157,10 +157,15 @@ struct KnownTitle {
     passed: Box<[u32]>,
 }
 
+/// The guide id of a test.
+struct GuideId {
+    exact: String,
+    lower: String,
+}
+
 struct Compiled {
     subject: RuleSubject,
-    /// In lower case.
-    guide_id: Option<String>,
+    guide_id: Option<GuideId>,
     title: Option<CompiledTest>,
     description: Option<CompiledTest>,
 }
@@ -172,6 +177,8 @@ pub struct ChannelRules<'a> {
     exact: Vec<(u64, u32)>,
     /// Tests with a guide id that every programme of the channel is compared with.
     others: Vec<u32>,
+    /// Tests whose guide id the channel has in another case only, in order.
+    in_other_case: Vec<u32>,
     lowered: String,
 }
 
@@ -289,8 +296,9 @@ impl RuleSet {
             return;
         }
         let at = self.tests.len() as u32;
-        let guide_id = test.tvg_id.as_deref().map(|it| lower(it.trim())).filter(|it| !it.is_empty());
-        let id_hash = guide_id.as_deref().map(normal_hash);
+        let guide_id = test.tvg_id.as_deref().map(str::trim).filter(|it| !it.is_empty());
+        let guide_id = guide_id.map(|it| GuideId { exact: it.to_owned(), lower: lower(it) });
+        let id_hash = guide_id.as_ref().map(|it| normal_hash(&it.lower));
         match (id_hash, &title) {
             (id, Some(CompiledTest::Exact(text, plain))) => {
                 for text in [Some(text), plain.as_ref()].into_iter().flatten() {
@@ -307,18 +315,27 @@ impl RuleSet {
         self.tests.push(Compiled { subject, guide_id, title, description });
     }
 
+    /// Returns the rules and recordings whose guide id is one of these, in the same case of letters.
+    pub(super) fn subjects_of_ids<'a>(
+        &self,
+        guide_ids: impl IntoIterator<Item = &'a str>,
+    ) -> HashSet<RuleSubject> {
+        let ids: HashSet<&str> = guide_ids.into_iter().map(str::trim).collect();
+        let is_of = |it: &&Compiled| it.guide_id.as_ref().is_some_and(|it| ids.contains(it.exact.as_str()));
+        self.tests.iter().filter(is_of).map(|it| it.subject).collect()
+    }
+
     /// Returns the rules for a guide channel with these ids: its key and those of its channels. `None` if no rule can select
     /// a programme of it.
     pub fn on_channel<'a>(&self, guide_ids: impl IntoIterator<Item = &'a str>) -> Option<ChannelRules<'_>> {
-        let mut ids: Vec<_> =
-            guide_ids.into_iter().map(|it| lower(it.trim())).filter(|it| !it.is_empty()).collect();
+        let exact_ids: Vec<&str> = guide_ids.into_iter().map(str::trim).filter(|it| !it.is_empty()).collect();
+        let mut ids: Vec<_> = exact_ids.iter().map(|it| lower(it)).collect();
         ids.sort_unstable();
         ids.dedup();
         let ids: Vec<_> = ids.into_iter().map(|it| (normal_hash(&it), it)).collect();
-        let is_of_ids = |at: u32| {
-            let wanted = self.tests.get(at as usize).and_then(|it| it.guide_id.as_ref());
-            wanted.is_some_and(|wanted| ids.iter().any(|(_, id)| id == wanted))
-        };
+        let id_of = |at: u32| self.tests.get(at as usize).and_then(|it| it.guide_id.as_ref());
+        let is_of_ids =
+            |at: u32| id_of(at).is_some_and(|wanted| ids.iter().any(|(_, id)| *id == wanted.lower));
         let others = ids.iter().filter_map(|(hash, _)| self.by_guide_id.get(hash)).flatten();
         let others: Vec<_> = others.copied().filter(|at| is_of_ids(*at)).collect();
         let exact = ids.iter().filter_map(|(hash, _)| self.by_both.get(hash)).flatten();
@@ -328,7 +345,12 @@ impl RuleSet {
         if others.is_empty() && exact.is_empty() && !is_of_all {
             return None;
         }
-        Some(ChannelRules { set: self, exact, others, lowered: String::new() })
+        let is_in_other_case =
+            |at: &u32| id_of(*at).is_some_and(|wanted| !exact_ids.contains(&wanted.exact.as_str()));
+        let of_ids = exact.iter().map(|it| it.1).chain(others.iter().copied());
+        let mut in_other_case: Vec<_> = of_ids.filter(is_in_other_case).collect();
+        in_other_case.sort_unstable();
+        Some(ChannelRules { set: self, exact, others, in_other_case, lowered: String::new() })
     }
 }
 
@@ -371,6 +393,11 @@ impl ChannelRules<'_> {
     /// Returns what a number of [`ChannelRules::by_title`] stands for, whatever the description is.
     pub(super) fn subject(&self, found: u32) -> Option<RuleSubject> {
         self.set.tests.get(found as usize).map(|it| it.subject)
+    }
+
+    /// Returns whether the channel has the guide id of a test only in another case of letters.
+    pub(super) fn is_in_other_case(&self, found: u32) -> bool {
+        self.in_other_case.binary_search(&found).is_ok()
     }
 
     /// Returns what a number of [`ChannelRules::by_title`] stands for, if it accepts the description of the programme.

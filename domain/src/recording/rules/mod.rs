@@ -92,7 +92,8 @@ pub enum RuleSelection {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProgrammeTest {
-    /// The id of a channel in the guide, regardless of case; `None` for all channels.
+    /// The id of a channel in the guide; `None` for all channels. Another case of letters counts only if no channel has the id
+    /// in this one.
     pub tvg_id: Option<String>,
     pub title: Option<TextTest>,
     pub description: Option<TextTest>,

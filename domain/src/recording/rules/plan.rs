@@ -33,11 +33,25 @@ pub struct Airing {
     pub start: i64,
     pub end: i64,
     pub episode: EpisodeKey,
+    /// Other keys of the episode, under which a former version stored it.
+    pub former_episodes: Vec<EpisodeKey>,
     /// Whether the guide calls it new.
     pub is_new: bool,
     /// Whether the guide calls it a repetition.
     pub is_repeat: bool,
     pub programme: Option<RecordedProgramme>,
+}
+
+impl Airing {
+    /// Returns the keys of the episode, the present one first.
+    pub(super) fn episode_keys(&self) -> impl Iterator<Item = EpisodeKey> + '_ {
+        std::iter::once(self.episode).chain(self.former_episodes.iter().copied())
+    }
+
+    /// Returns whether this is the episode with a stored key.
+    pub fn is_episode(&self, stored: EpisodeKey) -> bool {
+        self.episode_keys().any(|it| it == stored)
+    }
 }
 
 /// Everything that a plan depends on.
@@ -211,11 +225,11 @@ impl<'i, 'a> Plan<'i, 'a> {
             };
             // The guide can say later which episode it is, but not if it shows the episode elsewhere.
             let is_known = followed.episode.is_known();
-            let has_gone = || !airings.iter().any(|it| it.start > now && it.episode == followed.episode);
+            let has_gone = || !airings.iter().any(|it| it.start > now && it.is_episode(followed.episode));
             let is_it = |it: &Airing| {
                 is_on(it, followed)
                     && it.start == followed.start
-                    && (it.episode == followed.episode
+                    && (it.is_episode(followed.episode)
                         || (has_same_title(it, recording)
                             && (!is_known || !it.episode.is_known() || has_gone())))
             };
@@ -234,11 +248,11 @@ impl<'i, 'a> Plan<'i, 'a> {
             let distance = |it: &Airing| it.start.saturating_sub(followed.start).saturating_abs();
             let is_it = |it: &Airing| {
                 let is_same_episode = match followed.episode.is_known() && it.episode.is_known() {
-                    true => it.episode == followed.episode && distance(it) <= moved_max,
+                    true => it.is_episode(followed.episode) && distance(it) <= moved_max,
                     false => {
                         // A title is too little for a second recording of one episode.
                         let is_wanted = || {
-                            self.is_taken(recording.owner, it.episode)
+                            self.is_taken(recording.owner, it)
                                 || attached
                                     .keys()
                                     .any(|n| airings.get(*n).is_some_and(|of| of.episode == it.episode))
@@ -305,8 +319,8 @@ impl<'i, 'a> Plan<'i, 'a> {
         *self.taken.entry((before.owner, episode)).or_default() += 1;
     }
 
-    fn is_taken(&self, owner: Option<UserId>, episode: EpisodeKey) -> bool {
-        self.taken.get(&(owner, episode)).is_some_and(|n| *n > 0)
+    fn is_taken(&self, owner: Option<UserId>, airing: &Airing) -> bool {
+        airing.episode_keys().any(|it| self.taken.get(&(owner, it)).is_some_and(|n| *n > 0))
     }
 
     /// Returns the recording at the place of the airing; `None` if nothing changes.
@@ -389,8 +403,10 @@ impl<'i, 'a> Plan<'i, 'a> {
             let showings = || list.iter().filter_map(|n| airings.get(*n));
             let Some(first) = showings().next() else { continue };
             let episode = first.episode;
+            let is_in =
+                |of: &HashSet<EpisodeKey>| showings().any(|it| it.episode_keys().any(|it| of.contains(&it)));
             if only_new && !showings().any(|it| it.is_new) {
-                let was_before = first.start < rule.created_at || known_old.contains(&episode);
+                let was_before = first.start < rule.created_at || is_in(&known_old);
                 if was_before && episode.is_known() && !known_old.contains(&episode) {
                     old.push(episode);
                 }
@@ -402,7 +418,8 @@ impl<'i, 'a> Plan<'i, 'a> {
                 }
             }
             let owner = rule.owner;
-            if done.contains(&episode) || (!is_weekly && self.is_taken(owner, episode)) {
+            let is_taken = || showings().any(|it| self.is_taken(owner, it));
+            if is_in(&done) || (!is_weekly && is_taken()) {
                 self.note(rule, episode, EpisodeOutcome::Taken);
                 continue;
             }
@@ -531,6 +548,7 @@ fn airing_on(rule: &RecordingRule, day: super::Occurrence) -> Airing {
         start: day.start,
         end: day.end,
         episode: EpisodeKey::from_day(day.day),
+        former_episodes: Vec::new(),
         is_new: true,
         is_repeat: false,
         programme: (!title.is_empty()).then_some(programme),

@@ -125,8 +125,8 @@ impl<'a> Recorded<'a> {
         Self(of_episode)
     }
 
-    fn episode_recordings(&self, episode: EpisodeKey) -> impl Iterator<Item = &'a Recording> {
-        self.0.get(&episode).into_iter().flatten().copied()
+    fn episode_recordings(&self, airing: &Airing) -> impl Iterator<Item = &'a Recording> {
+        airing.episode_keys().filter_map(|it| self.0.get(&it)).flatten().copied()
     }
 
     /// Returns the recording that waits for a showing, or runs.
@@ -140,7 +140,7 @@ impl<'a> Recorded<'a> {
                         && airing.channels.contains(&it.channel)
                 })
         };
-        self.episode_recordings(airing.episode).find(is_of_it)
+        self.episode_recordings(airing).find(is_of_it)
     }
 
     /// Returns the mark of a showing that gets no recording.
@@ -161,7 +161,7 @@ impl<'a> Recorded<'a> {
             Some(EpisodeOutcome::TooLong) => skipped(AiringReason::TooLong),
             Some(EpisodeOutcome::TooMany) => skipped(AiringReason::TooMany),
             Some(EpisodeOutcome::Taken | EpisodeOutcome::Created) => {
-                let all = || self.episode_recordings(airing.episode);
+                let all = || self.episode_recordings(airing);
                 if let Some(over) = all().find(|it| it.status.is_final()) {
                     return (AiringMark::Recorded, reason_of(over, rule));
                 }

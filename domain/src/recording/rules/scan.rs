@@ -28,6 +28,8 @@ pub struct GuideScan<'a> {
     /// Times that recordings follow, by the guide key in lower case.
     followed: HashMap<String, Vec<FollowedTime>>,
     found: Vec<(RuleSubject, Arc<Airing>)>,
+    /// Rules and recordings whose guide id a channel has in the same case of letters.
+    of_exact_ids: HashSet<RuleSubject>,
     n_of: HashMap<RuleSubject, usize, Plain>,
     covered: HashSet<RecordingId>,
     is_too_much: bool,
@@ -51,10 +53,18 @@ pub struct ScannedChannel<'s, 'a> {
     is_whole: bool,
 }
 
+/// A programme that a rule or a recording selects.
+struct Match {
+    subject: RuleSubject,
+    /// The channel has the guide id of the rule only in another case of letters.
+    is_in_other_case: bool,
+    airing: Arc<Airing>,
+}
+
 /// The programmes that were selected on a guide channel. Times are milliseconds since 1970.
 #[derive(Default)]
 pub struct ChannelMatches {
-    found: Vec<(RuleSubject, Arc<Airing>)>,
+    found: Vec<Match>,
     /// Times at which the guide has programmes, without pauses within.
     covers: Vec<(i64, i64)>,
 }
@@ -135,8 +145,22 @@ impl<'a> GuideScan<'a> {
                 followed.entry(lower(&airing.guide_key)).or_default().push(time);
             }
         }
-        let (found, n_of, covered) = (Vec::new(), HashMap::default(), HashSet::new());
-        Self { set, titles: TitleMemo::default(), followed, found, n_of, covered, is_too_much: false }
+        Self {
+            set,
+            titles: TitleMemo::default(),
+            followed,
+            found: Vec::new(),
+            of_exact_ids: HashSet::new(),
+            n_of: HashMap::default(),
+            covered: HashSet::new(),
+            is_too_much: false,
+        }
+    }
+
+    /// Names the ids of all guide channels that will be read. A rule with one of them selects nothing on a channel that has
+    /// the id in another case of letters: ids that differ in case are two channels.
+    pub fn set_guide_ids<'i>(&mut self, guide_ids: impl IntoIterator<Item = &'i str>) {
+        self.of_exact_ids = self.set.subjects_of_ids(guide_ids);
     }
 
     /// Begins a guide channel with its key and the channels that show it, the preferred one first. `guide_ids` are the other
@@ -167,8 +191,9 @@ impl<'a> GuideScan<'a> {
                 self.covered.insert(it.id);
             }
         }
-        for (subject, airing) in &matches.found {
-            if airing.end > from && airing.start < until {
+        for Match { subject, is_in_other_case, airing } in &matches.found {
+            let is_meant = !is_in_other_case || !self.of_exact_ids.contains(subject);
+            if is_meant && airing.end > from && airing.start < until {
                 self.add(*subject, Arc::clone(airing));
             }
         }
@@ -219,8 +244,8 @@ impl ScannedChannel<'_, '_> {
             return;
         }
         let Ok(programme) = brief_from_xml(start, stop, inner) else { return };
-        let mut subjects: Vec<_> =
-            self.passed.iter().filter_map(|it| rules.accepts(*it, &programme)).collect();
+        let accepted = |it: &u32| Some((rules.accepts(*it, &programme)?, rules.is_in_other_case(*it)));
+        let mut subjects: Vec<_> = self.passed.iter().filter_map(accepted).collect();
         subjects.sort_unstable();
         subjects.dedup();
         if subjects.is_empty() {
@@ -232,11 +257,17 @@ impl ScannedChannel<'_, '_> {
             start: start_ms,
             end: end_ms,
             episode: EpisodeKey::from_programme(&programme, self.key),
+            former_episodes: EpisodeKey::former_of(&programme, self.key),
             is_new: programme.is_new(),
             is_repeat: programme.is_previously_shown(),
             programme: Some(RecordedProgramme::from_guide(&programme, id(), self.key)),
         });
-        self.matches.found.extend(subjects.into_iter().map(|it| (it, Arc::clone(&airing))));
+        let matches = subjects.into_iter().map(|(subject, is_in_other_case)| Match {
+            subject,
+            is_in_other_case,
+            airing: Arc::clone(&airing),
+        });
+        self.matches.found.extend(matches);
     }
 
     /// Notes the time of a programme. Programmes come by their start.

@@ -57,6 +57,7 @@ impl Stage {
     fn planned<T>(&self, run: impl FnOnce(PlanInput<'_>) -> T) -> T {
         let set = RuleSet::new(self.rules.iter().map(|it| &**it), self.recordings.iter().map(|it| &**it));
         let mut scan = GuideScan::new(&set, self.recordings.iter().map(|it| &**it));
+        scan.set_guide_ids(self.guide.iter().map(|it| it.0.as_str()));
         for (key, channels, programmes) in &self.guide {
             let channels: Arc<[ChannelId]> = channels.iter().map(|it| ChannelId(*it)).collect();
             let Some(mut channel) = scan.channel(key, &[], channels) else { continue };
@@ -233,6 +234,28 @@ fn titles_are_compared_without_their_marks() {
     check(title(Regex, "lights$"), "Harbour Lights ᴺᵉʷ", true);
     check(title(Regex, "ᴺᵉʷ$"), "Harbour Lights ᴺᵉʷ", true);
     check(title(Contains, "our lights"), "Harbour (New) Lights", true);
+}
+
+#[test]
+fn a_rule_with_a_guide_id_means_the_channel_with_its_case_first() {
+    let of = |tvg_id: &str| rule(ProgrammeTest { tvg_id: Some(tvg_id.to_owned()), ..exact("Show") });
+    let both = |tvg_id: &str| {
+        Stage::new([of(tvg_id)])
+            .guide("News.uk", &[1], [episode(1, "Show", 1)])
+            .guide("news.uk", &[2], [episode(2, "Show", 2)])
+            .scheduled()
+    };
+    assert_eq!(both("News.uk"), ["1@1-2"]);
+    assert_eq!(both(" news.uk"), ["2@2-3"]);
+    // No channel has this one.
+    assert_eq!(both("NEWS.UK"), ["1@1-2", "2@2-3"]);
+    // The channel that is meant shows nothing of it.
+    let mut other = Stage::new([of("News.uk")]).guide("News.uk", &[1], [episode(1, "Film", 1)]).guide(
+        "news.uk",
+        &[2],
+        [episode(2, "Show", 2)],
+    );
+    assert_eq!(other.scheduled(), [] as [&str; 0]);
 }
 
 #[test]
@@ -460,6 +483,57 @@ fn a_deleted_recording_is_not_made_again() {
     }
     stage.memories.insert(memory.id, Arc::new(memory));
     assert_eq!(stage.scheduled(), [] as [&str; 0]);
+}
+
+#[test]
+fn episodes_that_a_former_version_stored_are_recognised() {
+    // As they were computed while texts counted with their marks, and numbers in texts did not count.
+    let cases: [(Programme, u64); 5] = [
+        (
+            Programme { sub_titles: vec![LocalText::new("Boats")], ..programme(1, 2, "Lights (New)") },
+            0x8e28_346d_21bf_ded7,
+        ),
+        (episode(1, "Lights ᴺᵉʷ", 5), 0xcfc5_54d5_f368_f099),
+        (
+            Programme { sub_titles: vec![LocalText::new("Boats")], ..programme(1, 2, "Lights S1E5") },
+            0x839d_1529_7cb8_ec9c,
+        ),
+        (
+            Programme { descriptions: vec![LocalText::new("Of boats. (R)")], ..programme(1, 2, "Lights") },
+            0x66c2_d4d2_4fbe_8f86,
+        ),
+        (episode(1, "Lights (1998)", 5), 0xedd3_67b2_e069_33d0),
+    ];
+    for (shown, former) in cases {
+        let shown = with_marks(&shown).into_owned();
+        let stored: EpisodeKey =
+            serde_json::from_value(serde_json::json!({ "hash": former, "is_known": true })).unwrap();
+        assert_ne!(EpisodeKey::from_programme(&shown, "a"), stored);
+        let title = shown.title().to_owned();
+        // A deleted recording, and one that the former version made.
+        let stage = || Stage::new([rule(exact("Lights"))]).guide("a", &[1], [shown.clone()]);
+        assert_eq!(stage().scheduled(), ["1@1-2"], "{title}");
+        let mut deleted = stage();
+        let memory = RuleMemory { done: vec![stored], ..RuleMemory::new(RecordingRuleId(1)) };
+        deleted.memories.insert(memory.id, Arc::new(memory));
+        assert_eq!(
+            deleted.scheduled(),
+            [] as [&str; 0],
+            "{title}: {:x?}",
+            EpisodeKey::former_of(&shown, "a")
+        );
+        let mut old = stage();
+        old.rules = vec![Arc::new(rule(ProgrammeTest { only_new: true, ..exact("Lights") }))];
+        let memory = RuleMemory { old: vec![stored], ..RuleMemory::new(RecordingRuleId(1)) };
+        old.memories.insert(memory.id, Arc::new(memory));
+        let is_new = shown.is_new();
+        assert_eq!(old.scheduled().len(), usize::from(is_new), "{title}");
+        let mut planned = stage();
+        planned.scheduled();
+        let recording = Arc::make_mut(&mut planned.recordings[0]);
+        recording.followed.as_mut().unwrap().episode = stored;
+        assert_eq!(planned.scheduled(), ["1@1-2"], "{title}: one recording");
+    }
 }
 
 #[test]
