@@ -90,11 +90,24 @@ impl EntryDetails {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+
+    /// Returns the size of all texts, in bytes.
+    pub fn text_bytes(&self) -> usize {
+        let ids: usize = [&self.station, &self.channel_id].into_iter().flatten().map(String::len).sum();
+        let attributes: usize = self.attributes.iter().map(|it| it.name.len() + it.value.len()).sum();
+        let options: usize = self.options.iter().map(|it| it.name.len() + it.value.len()).sum();
+        ids + self.marks.text_bytes() + attributes + options
+    }
 }
 
 impl ChannelMarks {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Returns the size of its texts, in bytes.
+    pub fn text_bytes(&self) -> usize {
+        [&self.language, &self.country].into_iter().flatten().map(String::len).sum()
     }
 }
 
@@ -124,9 +137,30 @@ impl fmt::Debug for PlayerOption {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source_url::SourceUrl;
+    use crate::stream::StreamProperties;
 
     fn option(form: OptionForm, name: &str, value: &str) -> PlayerOption {
         PlayerOption { form, name: name.to_owned(), value: value.to_owned() }
+    }
+
+    #[test]
+    fn the_size_of_a_stream_is_that_of_all_its_texts() {
+        let mut stream = StreamProperties::new("abc", SourceUrl::new("http://h/1"));
+        assert_eq!(stream.text_bytes(), 13);
+        let text = || "12345".to_owned();
+        stream.headers.user_agent = Some(text());
+        stream.headers.extra = vec![(text(), text())];
+        (stream.tvg_id, stream.group, stream.logo) = (Some(text()), Some(text()), Some(text()));
+        let marks = ChannelMarks { is_radio: true, language: Some(text()), country: Some(text()) };
+        stream.details = Some(Box::new(EntryDetails {
+            station: Some(text()),
+            channel_id: Some(text()),
+            marks,
+            attributes: vec![KeptAttribute { name: text(), value: text() }],
+            options: vec![option(OptionForm::Pipe, "12345", "12345")],
+        }));
+        assert_eq!(stream.text_bytes(), 13 + 14 * 5);
     }
 
     #[test]

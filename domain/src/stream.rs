@@ -115,6 +115,18 @@ impl StreamProperties {
             details: None,
         }
     }
+
+    /// Returns the size of all texts, in bytes. An entry of a playlist can have hundreds of kilobytes.
+    pub fn text_bytes(&self) -> usize {
+        let RequestHeaders { user_agent, referrer, extra } = &self.headers;
+        let texts = [user_agent, referrer, &self.tvg_id, &self.group, &self.logo];
+        let texts: usize = texts.into_iter().flatten().map(String::len).sum();
+        let extra: usize = extra.iter().map(|(name, value)| name.len() + value.len()).sum();
+        let archive = self.archive.as_ref().and_then(|it| it.source.as_ref());
+        let archive = archive.map_or(0, |it| it.expose().len());
+        let details = self.details.as_ref().map_or(0, |it| it.text_bytes());
+        self.name.len() + self.url.expose().len() + texts + extra + archive + details
+    }
 }
 
 /// Values that override others. An empty text means "none".

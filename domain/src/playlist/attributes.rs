@@ -14,6 +14,9 @@ const KEPT_MAX: usize = 32;
 /// Larger numbers in `channel-id` are ids of a provider and no channel numbers.
 const NUMBER_IN_ID_MAX: u32 = 99_999;
 
+/// Characters that are kept of a language or a country at most. All streams have theirs in memory.
+const MARK_CHARS_MAX: usize = 64;
+
 /// As what an attribute is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttributeMeaning {
@@ -174,8 +177,8 @@ pub fn details_of(attributes: &[(String, String)], options: Vec<PlayerOption>) -
         match meaning_of(name) {
             Some(AttributeMeaning::Station) => keep(station, value),
             Some(AttributeMeaning::ProviderId) => keep(channel_id, value),
-            Some(AttributeMeaning::Language) => keep(language, value),
-            Some(AttributeMeaning::Country) => keep(country, value),
+            Some(AttributeMeaning::Language) => keep(language, mark_of(value)),
+            Some(AttributeMeaning::Country) => keep(country, mark_of(value)),
             Some(AttributeMeaning::Radio) => *is_radio |= LooseValue::Text(value.clone()).is_yes(),
             Some(AttributeMeaning::Type) => *is_radio |= is_radio_type(value),
             Some(AttributeMeaning::AdultCode | AttributeMeaning::ForPlayers)
@@ -187,6 +190,13 @@ pub fn details_of(attributes: &[(String, String)], options: Vec<PlayerOption>) -
         }
     }
     details
+}
+
+/// Returns the beginning of a language or a country.
+fn mark_of(value: &str) -> &str {
+    let value = value.trim_start();
+    let end = value.char_indices().nth(MARK_CHARS_MAX).map_or(value.len(), |it| it.0);
+    value[..end].trim_end()
 }
 
 fn keep(field: &mut Option<String>, value: &str) {
@@ -347,6 +357,15 @@ mod tests {
         let (items, _) = parse(both.as_bytes(), PlaylistLimits::default());
         let Some(PlaylistItem::Entry(entry)) = items.into_iter().next() else { panic!("no entry") };
         assert_eq!(stream_properties(entry).number, "6".parse().ok());
+    }
+
+    #[test]
+    fn a_long_language_or_country_is_cut() {
+        let marks = |name: &str, value: &str| read(name, value).details.unwrap().marks;
+        let long = "ö".repeat(1_000);
+        assert_eq!(marks("tvg-language", &long).language, Some("ö".repeat(64)));
+        assert_eq!(marks("tvg-country", &long).country, Some("ö".repeat(64)));
+        assert_eq!(marks("tvg-country", "UK;IE").country.as_deref(), Some("UK;IE"));
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub struct Shard {
     guide_offsets: Vec<(u32, i16)>,
     /// The rows with marks of their provider. Equal marks are shared.
     marks: Vec<(u32, Arc<ChannelMarks>)>,
+    /// Memory of the marks, each shared one once.
+    marks_bytes: usize,
     /// The rows with a stream profile of their own.
     stream_profiles: Vec<(u32, StreamProfileId)>,
     /// The rows that are pages of video sites.
@@ -71,6 +73,7 @@ impl ShardBuilder {
             archives: Vec::new(),
             guide_offsets: Vec::new(),
             marks: Vec::new(),
+            marks_bytes: 0,
             stream_profiles: Vec::new(),
             pages: Vec::new(),
             by_name: OnceLock::new(),
@@ -108,7 +111,10 @@ impl ShardBuilder {
         if let Some(marks) = row.marks {
             let shared = self.marks.get(&marks).map(Arc::clone);
             shard.marks.push((at, Arc::clone(shared.as_ref().unwrap_or(&marks))));
-            self.marks.insert(marks);
+            if shared.is_none() {
+                shard.marks_bytes += size_of::<ChannelMarks>() + marks.text_bytes();
+                self.marks.insert(marks);
+            }
         }
     }
 
@@ -301,7 +307,7 @@ impl Shard {
         let groups: usize = self.group_names.iter().map(|it| size_of_val(it) + it.name.len() * 2).sum();
         let rows = self.len() * (size_of::<StreamId>() + 4 + 1 + 1) + self.by_id.len() * 4;
         let rows = rows + size_of_val(&*self.archives) + size_of_val(&*self.guide_offsets);
-        let rows = rows + size_of_val(&*self.marks) + size_of_val(&*self.stream_profiles);
+        let rows = rows + size_of_val(&*self.marks) + self.marks_bytes + size_of_val(&*self.stream_profiles);
         rows + self.names.bytes() + self.tvg_ids.bytes() + groups + kept
     }
 }

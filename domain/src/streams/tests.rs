@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::catchup::Archive;
+use crate::entry_details::EntryDetails;
 use crate::source_url::SourceUrl;
 use crate::stream::StreamProperties;
 
@@ -101,6 +102,22 @@ fn each_filter_finds_its_streams_and_several_filters_their_intersection() {
         },
         &[6],
     );
+}
+
+#[test]
+fn the_memory_of_marks_counts_once() {
+    let marked = |id: u32, language: &str| {
+        let mut stream = stream(id, 1, "News");
+        let mut details = EntryDetails::default();
+        details.marks.language = Some(language.to_owned());
+        stream.provider.details = Some(Box::new(details));
+        stream
+    };
+    let bytes = |streams: &[Stream]| shard(1, streams).bytes();
+    let (short, long) = ("a", "a".repeat(1_001));
+    assert_eq!(bytes(&[marked(1, &long)]) - bytes(&[marked(1, short)]), 1_000);
+    let shared = bytes(&[marked(1, &long), marked(2, &long)]) - bytes(&[marked(1, short), marked(2, short)]);
+    assert_eq!(shared, 1_000);
 }
 
 #[test]
