@@ -24,6 +24,8 @@ use super::selection::{GroupChanges, Selection};
 /// block, and an ordinary write blocks all others while it is filled.
 const FEW_NEW_MAX: usize = 2_000;
 const FEW_CHANGED_MAX: usize = 500;
+/// Maximum size of these changes, in bytes of their texts. An entry can have hundreds of kilobytes.
+const FEW_BYTES_MAX: usize = 8 << 20;
 
 /// The result of a comparison.
 pub(super) struct Compared {
@@ -54,6 +56,11 @@ pub(super) struct Compared {
 impl Compared {
     pub(super) fn n_gone(&self, fate: MissingAction) -> u64 {
         self.gone.iter().filter(|it| it.action == fate).count() as u64
+    }
+
+    /// Returns the number of entries that filters and disabled groups leave out.
+    pub(super) fn n_left_out(&self) -> u64 {
+        self.counts.n_left_out.saturating_sub(self.n_titles)
     }
 
     /// Checks that the playlist contains enough of the known streams.
@@ -89,7 +96,7 @@ impl Compared {
             n_changed: self.counts.n_changed,
             n_stale: self.n_gone(MissingAction::MarkStale),
             n_removed: self.n_gone(MissingAction::Remove),
-            n_left_out: self.counts.n_left_out - self.n_titles,
+            n_left_out: self.n_left_out(),
             n_moved: self.counts.n_moved,
             n_contested: self.known.n_contested(),
             n_titles: self.n_titles,
@@ -120,7 +127,7 @@ pub(super) fn compare(job: &Job, list: &ReadList) -> Result<Compared, ImportErro
     known.assign(&list.keys.entries);
 
     let mut selection = Selection::new(job)?;
-    let mut few = Some(Vec::new());
+    let mut few = FewChanges::new();
     let mut n_titles = 0;
     list.entries.for_each(|facts| {
         job.check_stop()?;
@@ -136,13 +143,8 @@ pub(super) fn compare(job: &Job, list: &ReadList) -> Result<Compared, ImportErro
         if matches!(taken.change, EntryChange::Unchanged(_)) {
             return Ok(());
         }
-        let DeltaCounts { n_new, n_changed, .. } = known.counts();
-        if n_new > FEW_NEW_MAX as u64 || n_changed > FEW_CHANGED_MAX as u64 {
-            few = None;
-        }
-        if let Some(few) = &mut few {
-            few.push(taken);
-        }
+        let entry_bytes = taken.properties.text_bytes();
+        few.add(taken, entry_bytes, known.counts());
         Ok::<_, ImportError>(())
     })?;
     let refresh = models.refreshes.load().get(account.id.0).cloned();
@@ -158,7 +160,7 @@ pub(super) fn compare(job: &Job, list: &ReadList) -> Result<Compared, ImportErro
     let channels = models.channels.load();
     let gone = known.finish(vanishing, |id| is_used(&channels, id));
     let n_going = gone.iter().filter(|it| it.action != MissingAction::KeepStale).count();
-    let few = few.filter(|_| known.counts().n_changed as usize + n_going <= FEW_CHANGED_MAX);
+    let few = few.entries().filter(|_| known.counts().n_changed as usize + n_going <= FEW_CHANGED_MAX);
     Ok(Compared {
         counts: known.counts(),
         seen_again: known.seen_again(),
@@ -176,7 +178,56 @@ pub(super) fn compare(job: &Job, list: &ReadList) -> Result<Compared, ImportErro
     })
 }
 
+/// New and changed entries, as long as there are few.
+struct FewChanges<T> {
+    entries: Vec<T>,
+    bytes: usize,
+    are_too_many: bool,
+}
+
+impl<T> FewChanges<T> {
+    fn new() -> Self {
+        Self { entries: Vec::new(), bytes: 0, are_too_many: false }
+    }
+
+    /// Adds an entry whose texts have this size. `counts` contain it.
+    fn add(&mut self, entry: T, entry_bytes: usize, counts: DeltaCounts) {
+        self.bytes = self.bytes.saturating_add(entry_bytes);
+        self.are_too_many |= counts.n_new > FEW_NEW_MAX as u64
+            || counts.n_changed > FEW_CHANGED_MAX as u64
+            || self.bytes > FEW_BYTES_MAX;
+        match self.are_too_many {
+            true => self.entries = Vec::new(),
+            false => self.entries.push(entry),
+        }
+    }
+
+    fn entries(self) -> Option<Vec<T>> {
+        (!self.are_too_many).then_some(self.entries)
+    }
+}
+
 /// Returns whether a channel uses this stream.
 pub(super) fn is_used(channels: &Table<Channel>, id: StreamId) -> bool {
     channels.by("stream", id.0.to_be_bytes()).next().is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_changes_are_kept_as_long_as_they_are_small() {
+        let added = |n: usize, entry_bytes: usize| {
+            let mut few = FewChanges::new();
+            for n_new in 1..=n as u64 {
+                few.add((), entry_bytes, DeltaCounts { n_new, ..DeltaCounts::default() });
+            }
+            few.entries().map(|it| it.len())
+        };
+        assert_eq!(added(2_000, 10), Some(2_000));
+        assert_eq!(added(2_001, 10), None);
+        assert_eq!(added(40, 200_000), Some(40));
+        assert_eq!(added(50, 200_000), None, "10 MB");
+    }
 }

@@ -108,6 +108,7 @@ pub(super) fn preview(job: &Job, list: &ReadList) -> Result<RefreshPreview, Impo
     let mut preview = RefreshPreview {
         n_entries: list.n_entries(),
         counts: compared.counts,
+        n_left_out: compared.n_left_out(),
         n_stale: compared.n_gone(MissingAction::MarkStale),
         n_removed: compared.n_gone(MissingAction::Remove),
         n_contested: compared.known.n_contested(),

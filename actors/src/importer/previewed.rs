@@ -15,6 +15,8 @@ pub struct RefreshPreview {
     pub n_entries: u64,
     /// Numbers of entries by change.
     pub counts: DeltaCounts,
+    /// Number of entries that filters and disabled groups leave out. Films and episodes that become titles do not count.
+    pub n_left_out: u64,
     /// Number of streams that would become stale.
     pub n_stale: u64,
     /// Number of streams that would be removed.

@@ -142,7 +142,8 @@ async fn reorder(call: Call, order: GroupOrder) -> Result<GroupOrderView, Refusa
     }
     call.write(move |write| {
         let groups = write.all::<Group>()?;
-        if let Some(id) = order.group_ids.iter().find(|id| !groups.iter().any(|it| it.id == **id)) {
+        let known: HashSet<GroupId> = groups.iter().map(|it| it.id).collect();
+        if let Some(id) = order.group_ids.iter().find(|it| !known.contains(it)) {
             return Err(Refusal::field("group_ids", no_such(*id)));
         }
         let mut changed_count = 0;

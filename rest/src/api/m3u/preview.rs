@@ -162,7 +162,7 @@ fn view(preview: RefreshPreview, is_admin: bool) -> RefreshPreviewView {
         streams_created: counts.n_new,
         streams_stale: preview.n_stale,
         streams_deleted: preview.n_removed,
-        entries_left_out: counts.n_left_out,
+        entries_left_out: preview.n_left_out,
         streams_ambiguous: preview.n_contested,
         recognised_by: preview
             .recognised
@@ -280,6 +280,22 @@ mod tests {
             let refused = rest.admin("PATCH", &one, json!({ "identity_keys": keys })).await;
             assert_eq!(refused.status, 400, "{}", refused.text);
         }
+    }
+
+    #[tokio::test]
+    async fn films_that_become_titles_are_not_left_out() {
+        let rest = Rest::start().await;
+        let file = rest.data_dir().join("list.m3u");
+        let list = "#EXTM3U\n#EXTINF:-1,News\nhttp://h/1\n#EXTINF:-1,Film\nhttp://h/movie/u/p/5.mkv\n";
+        std::fs::write(&file, list).unwrap();
+        let profile = AccountProfile::default_of(ProfileId(ACCOUNT), "Default", 1);
+        let list = PlaylistLocation::File(file.to_str().unwrap().to_owned());
+        let account = Account::new(AccountId(ACCOUNT), "a", list, profile, 0);
+        rest.put([Account { enable_vod: true, ..account }]).await;
+        let path = format!("/api/m3u/accounts/{ACCOUNT}/refresh-preview/");
+        let shown = rest.admin("POST", &path, json!({})).await;
+        let numbers = ["entries", "streams_created", "entries_left_out"];
+        assert_eq!(numbers.map(|it| shown.body[it].as_u64()), [Some(2), Some(1), Some(0)], "{}", shown.text);
     }
 
     #[tokio::test]
