@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use domain::account::{Account, RefreshRecord, StreamIdentity};
+use domain::account::{Account, PlaylistLocation, RefreshRecord, StreamIdentity};
 use domain::channel::Channel;
 use domain::egress::Distance;
 use domain::ids::{AccountId, StreamId};
@@ -178,6 +178,14 @@ fn expected_bytes(list: &ReadList) -> u64 {
     STORED_PER_SPOOLED * list.entries.compressed_bytes()
 }
 
+/// Returns whether two locations are of the same list. The import itself stores the entry point of a portal that has answered.
+fn is_same_list(one: &PlaylistLocation, other: &PlaylistLocation) -> bool {
+    match (one.portal(), other.portal()) {
+        (Some(one), Some(other)) => one.server == other.server,
+        _ => one == other,
+    }
+}
+
 impl AccountRecords {
     /// Writes the groups and the refresh record. Fails if the account was deleted or changed.
     fn put(self, write: &mut Write<'_>) -> Result<(), ImportError> {
@@ -185,7 +193,7 @@ impl AccountRecords {
         let mut now =
             write.get::<Account>(id.0)?.filter(|it| it.is_active).ok_or(ImportError::AccountChanged)?;
         let is_as_read = |it: &Account| {
-            it.list == self.account.list
+            is_same_list(&it.list, &self.account.list)
                 && it.identity == self.account.identity
                 && it.identity_keys == self.account.identity_keys
                 && it.rules == self.account.rules

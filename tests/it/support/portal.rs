@@ -202,7 +202,7 @@ impl State {
             return self.shake_hands(&mac);
         }
         let sent = request.header("Authorization").and_then(|it| it.strip_prefix("Bearer "));
-        let is_known = self.boxes.get(&mac).is_some_and(|it| it.token.as_deref() == sent);
+        let is_known = sent.is_some() && self.boxes.get(&mac).is_some_and(|it| it.token.as_deref() == sent);
         if !is_known {
             return MockResponse::text("text/html", "Authorization failed.");
         }
