@@ -175,13 +175,13 @@ pub fn details_of(attributes: &[(String, String)], options: Vec<PlayerOption>) -
         let EntryDetails { station, channel_id, marks, attributes: kept, .. } = &mut details;
         let ChannelMarks { is_radio, language, country } = marks;
         match meaning_of(name) {
-            Some(AttributeMeaning::Station) => keep(station, value),
-            Some(AttributeMeaning::ProviderId) => keep(channel_id, value),
-            Some(AttributeMeaning::Language) => keep(language, mark_of(value)),
-            Some(AttributeMeaning::Country) => keep(country, mark_of(value)),
-            Some(AttributeMeaning::Radio) => *is_radio |= LooseValue::Text(value.clone()).is_yes(),
-            Some(AttributeMeaning::Type) => *is_radio |= is_radio_type(value),
-            Some(AttributeMeaning::AdultCode | AttributeMeaning::ForPlayers)
+            Some(Station) => keep(station, value),
+            Some(ProviderId) => keep(channel_id, value),
+            Some(Language) => keep(language, mark_of(value)),
+            Some(Country) => keep(country, mark_of(value)),
+            Some(Radio) => *is_radio |= LooseValue::Text(value.clone()).is_yes(),
+            Some(Type) => *is_radio |= is_radio_type(value),
+            Some(AdultCode | ForPlayers)
                 if kept.len() < KEPT_MAX && !kept.iter().any(|it| it.name == *name) =>
             {
                 kept.push(KeptAttribute { name: name.clone(), value: value.clone() });
@@ -237,7 +237,6 @@ mod tests {
 
     /// Returns a value that an attribute can have, and what is stored of it.
     fn stored(meaning: AttributeMeaning, name: &str) -> (&'static str, Option<String>) {
-        use AttributeMeaning::*;
         let value = match meaning {
             Number => "7",
             ProviderId => "gs-1",
@@ -316,15 +315,15 @@ mod tests {
                 let value = stored(row.meaning, name).0;
                 let has = |text: &str, name: &str| text.contains(&format!(" {name}=\"{value}\""));
                 match row.output {
-                    AttributeOutput::All("tvg-name") => {
+                    All("tvg-name") => {
                         assert!(written(false).contains("tvg-name=\"Other\""))
                     }
-                    AttributeOutput::All(output) => assert!(has(&written(false), output), "{name}"),
-                    AttributeOutput::Direct => {
+                    All(output) => assert!(has(&written(false), output), "{name}"),
+                    Direct => {
                         assert!(!written(false).contains(value), "{name} is written to everybody");
                         assert!(written(true).contains(value), "{name}: {}", written(true));
                     }
-                    AttributeOutput::Never(_) => assert!(!has(&written(true), name), "{name}"),
+                    Never(_) => assert!(!has(&written(true), name), "{name}"),
                 }
             }
         }

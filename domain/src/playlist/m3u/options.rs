@@ -83,12 +83,12 @@ pub(crate) fn meaning(name: &str) -> Option<OptionMeaning> {
     let name = PREFIXES.iter().find_map(|it| text::after_prefix(name, it)).unwrap_or(name);
     let name = text::after_prefix(name, "http-").unwrap_or(name);
     if name.len() > 40 {
-        return is_player.then_some(OptionMeaning::Player);
+        return is_player.then_some(Player);
     }
     let plain: String =
         name.chars().filter(|it| !matches!(it, '-' | '_')).map(|it| it.to_ascii_lowercase()).collect();
     let known = KNOWN.iter().find(|it| it.0 == plain).map(|it| it.1);
-    known.or(is_player.then_some(OptionMeaning::Player))
+    known.or(is_player.then_some(Player))
 }
 
 /// Maximum number of options that are read of one list, which bounds the time for a hostile one.
@@ -149,7 +149,7 @@ pub(crate) fn for_each_option(list: &str, mut take: impl FnMut(&str, String)) {
         let (value, behind) = value_of(value);
         let name = text::percent_decode(name);
         let name = name.trim().trim_start_matches(['!', '-']);
-        take(name, decoded(value, meaning(name) == Some(OptionMeaning::Header("User-Agent"))));
+        take(name, decoded(value, meaning(name) == Some(Header("User-Agent"))));
         rest = behind;
     }
 }
@@ -327,7 +327,6 @@ mod tests {
 
     #[test]
     fn spellings_of_one_option_mean_the_same() {
-        use OptionMeaning::{Header, HeaderLines, HeaderList, Player};
         for (names, expected) in [
             (
                 &["User-Agent", "user_agent", "http-user-agent", "USERAGENT", "-user-agent"][..],
