@@ -235,6 +235,23 @@ async fn the_offset_of_a_channel_replaces_that_of_its_stream_and_that_of_the_sou
             (400, &body.as_object().unwrap().keys().cloned().collect::<Vec<_>>()[..])
         );
     }
+    // A written guide says when something is, also to a late channel.
+    put_guide(
+        &rest,
+        guide_source(8, GuideSourceKind::Written),
+        vec![(8, "own", vec![programme(now, 1, 2, "Own")])],
+    )
+    .await;
+    patch(CHANNEL, json!({ "epg_data_id": 8, "epg_offset_minutes": 180 })).await;
+    assert_eq!(get(&rest, CHANNEL).await["effective_epg_offset_minutes"], 0);
+    assert_eq!(xmltv(&rest, "Own").await, [("2".to_owned(), written(now + HOUR))]);
+    let own = in_grid(&rest, now + HOUR, "Own").await;
+    assert_eq!((own.len(), own[0].1, own[0].2.is_u64()), (1, now + HOUR, true), "{own:?}");
+    let renamed = patch(&format!("/api/epg/programs/{}/", own[0].2), json!({ "title": "Renamed" })).await;
+    assert_eq!(seconds(&renamed["start_time"]), now + HOUR);
+    let found = get(&rest, "/api/epg/programs/search/?title=Renamed&channel_id=2").await;
+    assert_eq!((&found["count"], seconds(&found["results"][0]["start_time"])), (&json!(1), now + HOUR));
+
     rest.put([guide_source(9, GuideSourceKind::Written)]).await;
     for body in [json!({ "offset_minutes": 5 }), json!({ "default_time_zone": "Europe/Paris" })] {
         assert_eq!(rest.admin("PATCH", "/api/epg/sources/9/", body).await.status, 400);

@@ -17,6 +17,8 @@ use parking_lot::Mutex;
 use storage::{Models, Table};
 use tracing::warn;
 
+use super::entry::GuideOffset;
+
 /// Maximum number of generated guides that are kept. With more, patterns are compiled again.
 const GENERATED_MAX: usize = 64;
 
@@ -66,6 +68,7 @@ pub(super) struct LinkedState {
     pub(super) channels: Arc<Table<Channel>>,
     pub(super) streams: Arc<StreamSnapshot>,
     pub(super) index: Arc<GuideIndex>,
+    pub(super) sources: Arc<Table<GuideSource>>,
     pub(super) order: SourceOrder,
 }
 
@@ -74,7 +77,7 @@ impl LinkedState {
         Arc::ptr_eq(&self.channels, &other.channels)
             && Arc::ptr_eq(&self.streams, &other.streams)
             && Arc::ptr_eq(&self.index, &other.index)
-            && self.order == other.order
+            && Arc::ptr_eq(&self.sources, &other.sources)
     }
 }
 
@@ -120,7 +123,9 @@ impl GuideCache {
         let mut by_guide_channel = HashMap::<_, Vec<_>>::new();
         for channel in state.channels.iter() {
             for (at, shown) in state.index.shown_channels(channel, &state.order).into_iter().enumerate() {
-                let minutes = channel.offset_from(shown.id, |it| state.streams.guide_offset(it));
+                let own = || channel.offset_from(shown.id, |it| state.streams.guide_offset(it));
+                let source = state.sources.get(shown.source.0);
+                let minutes = source.map_or(0, |it| GuideOffset::new(it, own()).channel);
                 let link = GuideLink { channel: channel.id, minutes, is_further: at > 0 };
                 by_guide_channel.entry(shown.id).or_default().push(link);
             }

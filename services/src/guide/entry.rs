@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use domain::guide::programme::{Programme, ProgrammeId, from_xml, to_xml};
 use domain::guide::shift::OFFSET_MINUTES_MAX;
+use domain::guide::source::{GuideSource, GuideSourceKind};
 use domain::ids::{ChannelId, GuideChannelId};
 use serde::{Serialize, Serializer};
 use storage::guide::{ProgrammeRef, StoredProgramme};
@@ -91,6 +92,15 @@ pub struct GuideOffset {
 }
 
 impl GuideOffset {
+    /// Returns the offset of the programmes of a source for a channel that wants them later by these minutes. Generated and
+    /// written programmes have none: they say when something is.
+    pub fn new(source: &GuideSource, channel: i16) -> Self {
+        match source.kind {
+            GuideSourceKind::Generated | GuideSourceKind::Written => Self::default(),
+            _ => Self { channel, source: source.offset_minutes },
+        }
+    }
+
     pub fn seconds(self) -> i64 {
         (i64::from(self.channel) + i64::from(self.source)) * 60
     }

@@ -133,7 +133,7 @@ impl GuideReader {
             }
             _ => {
                 let minutes = channel.offset_from(guide_channel.id, |it| self.streams.guide_offset(it));
-                let offset = GuideOffset { channel: minutes, source: source.offset_minutes };
+                let offset = GuideOffset::new(source, minutes);
                 (ProgrammeSource::File(self.file(source)?), offset)
             }
         };
@@ -162,7 +162,7 @@ impl GuideReader {
         let guide_channel = Arc::clone(self.index.get(id)?);
         let source = self.sources.get(guide_channel.source.0)?;
         let programmes = ProgrammeSource::File(self.file(source)?);
-        let offset = GuideOffset { channel: 0, source: source.offset_minutes };
+        let offset = GuideOffset::new(source, 0);
         ChannelGuide::new(vec![OneGuide { guide_channel, programmes, offset }])
     }
 
@@ -254,6 +254,7 @@ impl GuideReader {
             channels: self.models.channels.load(),
             streams: Arc::clone(&self.streams),
             index: Arc::clone(&self.index),
+            sources: Arc::clone(&self.sources),
             order: self.order.clone(),
         })
     }

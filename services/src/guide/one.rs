@@ -14,7 +14,7 @@ use super::parts::{GeneratedDays, ProgrammePart, ProgrammeParts};
 pub(super) struct OneGuide {
     pub(super) guide_channel: Arc<GuideChannel>,
     pub(super) programmes: ProgrammeSource,
-    /// None for generated programmes: their source names the zone of the times in names.
+    /// None for generated and written programmes.
     pub(super) offset: GuideOffset,
 }
 

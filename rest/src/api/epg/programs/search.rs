@@ -129,7 +129,7 @@ pub(super) async fn find(
         let searches = sources.iter().flat_map(|source| shown.iter().map(move |row| (source, row)));
         for (source, ((minutes, is_further), channels)) in searches {
             let Some(file) = scope.guides.file(source) else { continue };
-            let offset = GuideOffset { channel: *minutes, source: source.offset_minutes };
+            let offset = GuideOffset::new(source, *minutes);
             let wanted = GuideQuery {
                 text: text.clone(),
                 channels: channels.clone(),

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use domain::channel::Channel;
 use domain::guide::channel::GuideChannel;
 use domain::guide::index::{GuideIndex, SourceOrder};
-use domain::guide::source::{GuideSource, GuideSourceKind};
+use domain::guide::source::GuideSource;
 use domain::ids::GuideChannelId;
 use domain::streams::StreamSnapshot;
+use services::guide::GuideOffset;
 use storage::{Models, Table};
 
 /// All guide channels, and which of them counts for a channel.
@@ -43,16 +44,14 @@ impl GuideLookup {
         self.guide_channel(channel).map(|it| it.id)
     }
 
-    /// Returns the minutes by which its programmes are later than the guide says; 0 without a guide, and for a generated one.
+    /// Returns the minutes by which its programmes are later than the guide says; 0 without a guide, and for one without
+    /// offsets.
     pub(in crate::api::channels::channels) fn offset_minutes(&self, channel: &Channel) -> i32 {
         let Some(shown) = self.guide_channel(channel) else { return 0 };
-        match self.sources.get(shown.source.0).filter(|it| it.kind != GuideSourceKind::Generated) {
-            Some(source) => {
-                let own = channel.offset_from(shown.id, |it| self.streams.guide_offset(it));
-                i32::from(own) + i32::from(source.offset_minutes)
-            }
-            None => 0,
-        }
+        let Some(source) = self.sources.get(shown.source.0) else { return 0 };
+        let own = channel.offset_from(shown.id, |it| self.streams.guide_offset(it));
+        let GuideOffset { channel, source } = GuideOffset::new(source, own);
+        i32::from(channel) + i32::from(source)
     }
 
     pub(super) fn get(&self, id: GuideChannelId) -> Option<&Arc<GuideChannel>> {
