@@ -64,11 +64,13 @@ async fn find(context: &Arc<RestContext>, recording: &Recording) -> Result<Optio
 async fn programme_picture(context: &Arc<RestContext>, recording: &Recording) -> Option<(String, ImageWay)> {
     let id: EntryId = recording.programme.as_ref()?.id.as_ref()?.parse().ok()?;
     let guides = context.guide.guides.reader();
-    let channels = context.models.channels.load();
+    let (channels, channel) = (context.models.channels.load(), recording.channel);
     let found = read_guide(move || {
         Ok(match id {
-            // The picture is the same at any time.
-            EntryId::Stored(id, _) => guides.stored(id, 0).map(|(channel, entry)| (channel.source, entry)),
+            EntryId::Stored(id, minutes) => {
+                let found = guides.pictured(id, minutes, &|it| it.id == channel);
+                found.map(|(channel, entry)| (channel.source, entry))
+            }
             EntryId::Generated(channel, start) => {
                 let found = channels.get(channel.0).and_then(|it| guides.generated(it, start));
                 found.map(|(guide, entry)| (guide.guide_channel.source, entry))
@@ -156,6 +158,20 @@ mod tests {
         assert_eq!(origin(found(ids[0]).await), Ok(Some((ArtworkOrigin::Programme, "png"))));
         assert!(found(ids[1]).await.unwrap_err().contains("neither PNG"), "media servers show no SVG");
         assert_eq!((found(ids[2]).await, found(None).await), (Ok(None), Ok(None)));
+
+        // A further guide has the picture of a programme that the channel shows an hour later.
+        put_guide(&rest, guide_source(4, GuideSourceKind::Xmltv), vec![(6, "b", vec![with(2, &png)])]).await;
+        rest.put([Channel {
+            guide_channel: Some(GuideChannelId(5)),
+            further_guides: vec![GuideChannelId(6)],
+            guide_offset: Some(60),
+            ..Channel::new(ChannelId(1), Uuid::from_u128(1), "News".to_owned(), 0)
+        }])
+        .await;
+        let id = format!("{}_60", ids[2].unwrap());
+        let programme = Some(RecordedProgramme { id: Some(id), ..RecordedProgramme::default() });
+        let moved = find(&rest.context, &Recording { programme, ..recording(None) }).await;
+        assert_eq!(origin(moved), Ok(Some((ArtworkOrigin::Programme, "png"))));
 
         let logo = Logo {
             id: LogoId(7),

@@ -134,6 +134,100 @@ async fn an_admin_chooses_further_guides_in_order() {
     assert_eq!(get(&rest, path).await["epg_data_id"], json!(GuideChannelId(1).0));
 }
 
+/// Stores a guide that hides the first hour of a programme of a written one, on channel 1. Channel 2 shows the written one only.
+async fn with_written_guide(now: i64) -> Rest {
+    let rest = Rest::start().await;
+    let linked = Channel { guide_channel: Some(GuideChannelId(20)), ..channel(2, "written") };
+    rest.put([channel(1, "news"), linked]).await;
+    let first = vec![programme(now, 1, 2, "First"), programme(now, 6, 7, "Twin")];
+    let first_source = GuideSource { priority: 5, ..guide_source(1, GuideSourceKind::Xmltv) };
+    put_guide(&rest, first_source, vec![(1, "news", first)]).await;
+    let bare = Programme { descriptions: Vec::new(), ..programme(now, 6, 7, "Twin") };
+    let second = vec![programme(now, 1, 3, "Cut"), bare];
+    put_guide(&rest, guide_source(7, GuideSourceKind::Written), vec![(20, "news", second)]).await;
+    rest
+}
+
+async fn written(rest: &Rest, now: i64, channel: u32, title: &str) -> Value {
+    let rows = grid(rest, now, channel).await;
+    rows.into_iter().find(|it| it["title"] == title).expect("the channel shows it")
+}
+
+#[tokio::test]
+async fn an_edit_of_a_written_programme_keeps_what_another_guide_hides_and_adds_nothing() {
+    let now = now();
+    let rest = with_written_guide(now).await;
+    assert_eq!(row(now, &written(&rest, now, 1, "Cut").await), (2, 3, "Cut".to_owned()));
+    let [cut, twin] = [written(&rest, now, 2, "Cut").await, written(&rest, now, 2, "Twin").await];
+    // Channel 2 goes, so that only the channel with two guides shows them.
+    assert_eq!(rest.admin("DELETE", "/api/channels/channels/2/", Value::Null).await.status, 204);
+    for (it, hours) in [(&cut, (1, 3)), (&twin, (6, 7))] {
+        let path = format!("/api/epg/programs/{}/", it["id"]);
+        let changed = rest.admin("PATCH", &path, json!({ "title": "Renamed" })).await;
+        assert_eq!(changed.status, 200, "{}", changed.text);
+        assert_eq!(row(now, &changed.body), (hours.0, hours.1, "Renamed".to_owned()));
+    }
+    let again =
+        rest.admin("PATCH", &format!("/api/epg/programs/{}/", twin["id"]), json!({ "is_new": true })).await;
+    assert_eq!((again.status, &again.body["description"]), (200, &Value::Null), "{}", again.text);
+}
+
+#[tokio::test]
+async fn a_programme_has_the_times_of_the_channel_that_is_recorded() {
+    let now = now();
+    let rest = with_written_guide(now).await;
+    let id = written(&rest, now, 2, "Cut").await["id"].clone();
+    for (channel, hours) in [(1, (2, 3)), (2, (1, 3))] {
+        let body = json!({ "channel": channel, "program_id": id });
+        let made = rest.admin("POST", "/api/channels/recordings/", body).await;
+        assert_eq!(made.status, 201, "{}", made.text);
+        let shown =
+            json!({ "title": "", "start_time": made.body["start_time"], "end_time": made.body["end_time"] });
+        assert_eq!(row(now, &shown), (hours.0, hours.1, String::new()), "channel {channel}");
+    }
+    // The channel that shows it whole counts.
+    let detail = get(&rest, &format!("/api/epg/programs/{id}/")).await;
+    assert_eq!(row(now, &detail), (1, 3, "Cut".to_owned()));
+}
+
+#[tokio::test]
+async fn a_viewer_reads_no_programme_that_every_visible_channel_hides() {
+    let now = now();
+    let rest = Rest::start().await;
+    rest.put([channel(1, "news")]).await;
+    let first_source = GuideSource { priority: 5, ..guide_source(1, GuideSourceKind::Xmltv) };
+    put_guide(&rest, first_source.clone(), vec![(1, "news", vec![programme(now, 1, 4, "First")])]).await;
+    let second = vec![programme(now, 2, 3, "Hidden"), programme(now, 4, 5, "Shown")];
+    put_guide(&rest, guide_source(2, GuideSourceKind::Xmltv), vec![(20, "news", second)]).await;
+    let found = get(&rest, "/api/epg/programs/?epg_source=2").await;
+    let of_viewer = async |at: usize| {
+        let path = format!("/api/epg/programs/{}/", found["results"][at]["id"]);
+        rest.ask(STREAMER, "GET", &path, Value::Null).await.status
+    };
+    assert_eq!((of_viewer(0).await, of_viewer(1).await), (404, 200));
+    // Without a readable first guide, the channel shows all of the further one.
+    let unread = GuideSource { priority: 5, ..guide_source(3, GuideSourceKind::Xmltv) };
+    rest.put([unread.clone()]).await;
+    rest.put([domain::guide::channel::GuideChannel {
+        id: GuideChannelId(30),
+        source: unread.id,
+        key: "other".to_owned(),
+        names: Vec::new(),
+        icon: None,
+    }])
+    .await;
+    let further = vec![GuideChannelId(20)];
+    let linked =
+        Channel { guide_channel: Some(GuideChannelId(30)), further_guides: further, ..channel(1, "news") };
+    rest.put([linked]).await;
+    assert_eq!((of_viewer(0).await, of_viewer(1).await), (200, 200));
+    let search = rest.ask(STREAMER, "GET", "/api/epg/programs/search/?title=Hidden", Value::Null).await.body;
+    assert_eq!(
+        (&search["count"], search["results"][0]["channels"].as_array().map(Vec::len)),
+        (&json!(1), Some(1))
+    );
+}
+
 #[tokio::test]
 async fn placeholders_fill_channels_without_a_guide_if_the_settings_want_them() {
     let now = now();

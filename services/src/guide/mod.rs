@@ -26,7 +26,7 @@ use domain::ids::{ChannelId, GuideChannelId, GuideSourceId};
 use domain::plan::ArchivedProgramme;
 use domain::streams::StreamSnapshot;
 use server::reply::Refusal;
-use storage::guide::{GuideFile, GuideFiles};
+use storage::guide::{GuideFile, GuideFiles, StoredProgramme};
 use storage::{Models, Table};
 use tracing::warn;
 
@@ -190,39 +190,77 @@ impl GuideReader {
         found
     }
 
-    /// Returns one programme and its guide channel, at the time at which channels show it that are this many minutes later.
-    /// `None` also if no channel is. Blocks.
-    pub fn stored(&self, id: ProgrammeId, minutes: i16) -> Option<(Arc<GuideChannel>, GuideEntry)> {
+    /// Returns one programme as its file has it, without any offset, and its guide channel. Blocks.
+    pub fn in_file(&self, id: ProgrammeId) -> Option<(Arc<GuideChannel>, StoredProgramme)> {
         let guide_channel = Arc::clone(self.index.get(id.channel()?)?);
-        let source = self.sources.get(guide_channel.source.0)?;
-        let file = self.file(source)?;
-        let links = self.links();
-        let shown_then = |it: &ShownBy<'_>| it.minutes == minutes;
-        let mut channels =
-            links.shown_by(guide_channel.id).filter(shown_then).map(|it| it.channel).peekable();
-        if minutes != 0 && channels.peek().is_none() {
-            return None;
-        }
+        let file = self.file(self.sources.get(guide_channel.source.0)?)?;
         let found = file.programme(id).unwrap_or_else(|error| {
             warn!("failed to read a programme of the guide: {error}");
             None
         });
-        let offset = GuideOffset { channel: minutes, source: source.offset_minutes };
-        let entry = GuideEntry::stored(id, found?, offset);
-        // Another guide of the channel may cut it or add to it.
-        let merged = channels.find_map(|it| self.merged_entry(it, &entry));
-        Some((guide_channel, merged.unwrap_or(entry)))
+        Some((guide_channel, found?))
     }
 
-    /// Returns a programme as a channel with several guides shows it; `None` if the channel has one guide, or does not show it.
-    fn merged_entry(&self, channel: &Channel, entry: &GuideEntry) -> Option<GuideEntry> {
-        let guide = self.channel_guide(channel).filter(|it| it.guides.len() > 1)?;
-        guide.programmes(entry.start, entry.stop).into_iter().find(|it| it.id == entry.id)
+    /// Returns one programme and its guide channel, at the time at which channels show it that are this many minutes later.
+    /// `None` also if no channel is. It is cut and completed as one of the channels shows it that `is_seen` names, and whole if
+    /// none of these shows it. Blocks.
+    pub fn stored(
+        &self,
+        id: ProgrammeId,
+        minutes: i16,
+        is_seen: &dyn Fn(&Channel) -> bool,
+    ) -> Option<(Arc<GuideChannel>, GuideEntry)> {
+        let shown = self.index.get(id.channel()?)?.id;
+        let links = self.links();
+        let shown_then = || links.shown_by(shown).filter(|it| it.minutes == minutes);
+        if minutes != 0 && shown_then().next().is_none() {
+            return None;
+        }
+        let (guide_channel, found) = self.in_file(id)?;
+        let source = self.sources.get(guide_channel.source.0)?;
+        let entry = GuideEntry::stored(id, found, GuideOffset::new(source, minutes));
+        // A further guide of a channel is cut, and the first one is not.
+        let mut channels: Vec<_> = shown_then().filter(|it| is_seen(it.channel)).collect();
+        channels.sort_by_key(|it| it.is_further);
+        let as_shown = channels.iter().find_map(|it| self.as_shown(it.channel, &entry));
+        Some((guide_channel, as_shown.unwrap_or(entry)))
+    }
+
+    /// Does the same for the picture of the programme, which stays when no channel shows it at this time any more.
+    pub fn pictured(
+        &self,
+        id: ProgrammeId,
+        minutes: i16,
+        is_seen: &dyn Fn(&Channel) -> bool,
+    ) -> Option<(Arc<GuideChannel>, GuideEntry)> {
+        self.stored(id, minutes, is_seen).or_else(|| self.stored(id, 0, is_seen))
+    }
+
+    /// Returns a programme as a channel shows it: cut and completed by its other guides. `None` if it does not show it.
+    fn as_shown(&self, channel: &Channel, entry: &GuideEntry) -> Option<GuideEntry> {
+        let guide = self.channel_guide(channel)?;
+        // A single guide is shown as it is.
+        match (&*guide.guides, entry.id) {
+            ([one], EntryId::Stored(id, _)) if id.channel() == Some(one.guide_channel.id) => {
+                Some(entry.clone())
+            }
+            _ => guide.programmes(entry.start, entry.stop).into_iter().find(|it| it.id == entry.id),
+        }
     }
 
     /// Returns whether a channel shows a programme that one of its guide channels has. Blocks.
     pub fn shows(&self, shown: &ShownBy<'_>, entry: &GuideEntry) -> bool {
-        !shown.is_further || self.merged_entry(shown.channel, entry).is_some()
+        !shown.is_further || self.as_shown(shown.channel, entry).is_some()
+    }
+
+    /// Returns whether one of the channels that `is_seen` names shows a programme of a guide channel. Blocks.
+    pub fn is_shown(
+        &self,
+        of: GuideChannelId,
+        entry: &GuideEntry,
+        is_seen: &dyn Fn(&Channel) -> bool,
+    ) -> bool {
+        self.links().shown_by(of).any(|it| is_seen(it.channel) && self.shows(&it, entry))
     }
 
     /// Returns the programme of a generated guide that starts at this second. Blocks.

@@ -237,7 +237,7 @@ async fn create(call: Call, new: NewRecording) -> Result<Created<RecordingView>,
     let mut errors = FieldErrors::default();
     let program = new.program_id.flatten();
     let guide = match &program {
-        Some(ProgramId(id)) => guide_programme(&call, id).await?,
+        Some(ProgramId(id)) => guide_programme(&call, id, new.channel_id.or(new.channel)).await?,
         None => None,
     };
     let channel = match new.channel_id.or(new.channel) {
@@ -291,11 +291,14 @@ async fn create(call: Call, new: NewRecording) -> Result<Created<RecordingView>,
 
 async fn update(call: Call, edit: RecordingEdit) -> Result<RecordingView, Refusal> {
     check_may_schedule(&call)?;
-    seen(&call)?;
+    let present = seen(&call)?.channel;
     // Clients send whole records back, so the channel of the record is accepted although it may be deleted.
     let channel = edit.channel_id.or(edit.channel).map(|id| (id, channel_of(&call, id)));
     let guide = match edit.program_id.as_ref().and_then(Option::as_ref) {
-        Some(ProgramId(id)) => guide_programme(&call, id).await?,
+        Some(ProgramId(id)) => {
+            let of = edit.channel_id.or(edit.channel).unwrap_or(present);
+            guide_programme(&call, id, Some(of)).await?
+        }
         None => None,
     };
     call.update(move |_, recording: &mut Recording| {

@@ -2,16 +2,20 @@
 
 use std::sync::Arc;
 
+use domain::guide::channel::GuideChannel;
+use domain::ids::ChannelId;
+use domain::lineup::visible;
 use domain::recording::rules::EpisodeKey;
 use domain::recording::{
     DESCRIPTION_CHARS_MAX, FollowedAiring, PROGRAMME_TEXT_CHARS_MAX, RecordedProgramme, Recording,
 };
+use domain::user::UserLevel;
 use http::StatusCode;
 use resource_derive::Body;
 use route_frame::call::Call;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
-use services::guide::{EntryId, read_guide};
+use services::guide::{EntryId, GuideEntry, read_guide};
 
 use super::access::{check_may_schedule, seen};
 use super::view::RecordingView;
@@ -35,15 +39,26 @@ impl GuideProgramme {
     }
 }
 
-/// Returns what the guide says about a programme; `None` if it does not know it.
-pub(super) async fn guide_programme(call: &Call, id: &str) -> Result<Option<GuideProgramme>, Refusal> {
+/// Returns what the guide says about a programme, with the times at which a channel shows it; `None` if it does not know it, or
+/// no channel that the caller may watch shows it.
+pub(super) async fn guide_programme(
+    call: &Call,
+    id: &str,
+    channel: Option<ChannelId>,
+) -> Result<Option<GuideProgramme>, Refusal> {
     let Ok(entry_id) = id.parse::<EntryId>() else { return Ok(None) };
     let guides = call.rest().guide.guides.reader();
     let (context, is_listed, id) = (Arc::clone(call.rest()), call.listed(), id.to_owned());
+    let (limits, sees_all) = (call.view_limits(), call.identity()?.may(UserLevel::Standard));
     read_guide(move || {
         let found = match entry_id {
             EntryId::Stored(id, minutes) => {
-                guides.stored(id, minutes).map(|(channel, entry)| (entry, channel.key.clone()))
+                let found = guides.stored(id, minutes, &|it| Some(it.id) == channel);
+                let is_known = |of: &GuideChannel, entry: &GuideEntry| {
+                    sees_all || guides.is_shown(of.id, entry, &|it| visible(&limits, it))
+                };
+                let found = found.filter(|(of, entry)| is_known(of, entry));
+                found.map(|(of, entry)| (entry, of.key.clone()))
             }
             EntryId::Generated(channel, start) => {
                 let channel = context.models.channels.load().get(channel.0).cloned();
@@ -93,7 +108,7 @@ pub(super) async fn update_metadata(call: Call, sent: UpdateMetadata) -> Result<
     let texts = [&title, &sub_title, &description];
     let says_nothing = texts.iter().all(|it| it.is_none()) && season.is_none() && episode.is_none();
     let guide = match recording.programme.as_ref().and_then(|it| it.id.as_deref()) {
-        Some(id) if says_nothing => guide_programme(&call, id).await?,
+        Some(id) if says_nothing => guide_programme(&call, id, Some(recording.channel)).await?,
         _ => None,
     };
     if says_nothing && guide.is_none() {

@@ -12,6 +12,7 @@ mod written;
 
 use std::sync::Arc;
 
+use domain::channel::Channel;
 use domain::lineup::visible;
 use domain::user::UserLevel;
 use http::StatusCode;
@@ -110,10 +111,13 @@ async fn retrieve(call: Call) -> Result<ProgramDetailView, Refusal> {
         (Arc::clone(call.rest()), call.listed(), call.identity()?.may(UserLevel::Standard));
     let (entry, tvg_id) = read_guide(move || match id {
         EntryId::Stored(id, minutes) => {
-            let (guide_channel, entry) = guides.stored(id, minutes).ok_or_else(unknown)?;
-            let links = guides.links();
-            let is_visible = sees_all || links.channels_of(guide_channel.id).any(|it| visible(&limits, it));
-            if is_visible { Ok((entry, guide_channel.key.clone())) } else { Err(unknown()) }
+            let is_seen = |it: &Channel| visible(&limits, it);
+            let (guide_channel, entry) = guides.stored(id, minutes, &is_seen).ok_or_else(unknown)?;
+            if sees_all || guides.is_shown(guide_channel.id, &entry, &is_seen) {
+                Ok((entry, guide_channel.key.clone()))
+            } else {
+                Err(unknown())
+            }
         }
         EntryId::Generated(channel, start) => {
             let channel = context.models.channels.load().get(channel.0).cloned();

@@ -17,9 +17,9 @@ pub(super) async fn image(call: Call) -> Result<Image, Refusal> {
     let context = Arc::clone(call.rest());
     let (url, source) = read_guide(move || {
         let (source, entry) = match id {
-            // The picture is the same at any time.
-            EntryId::Stored(id, _) => {
-                let (channel, entry) = guides.stored(id, 0).ok_or_else(unknown)?;
+            EntryId::Stored(id, minutes) => {
+                let found = guides.pictured(id, minutes, &|_| true);
+                let (channel, entry) = found.ok_or_else(unknown)?;
                 (channel.source, entry)
             }
             EntryId::Generated(channel, start) => {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use domain::channel::Channel;
 use domain::group::Group;
+use domain::guide::channel::GuideChannel;
 use domain::guide::programme::ProgrammeId;
 use domain::guide::source::GuideSource;
 use domain::guide::text_query::{QUERY_CHARS_MAX, TextQuery as ParsedQuery, TextTerm};
@@ -19,7 +20,7 @@ use route_frame::call::Call;
 use route_frame::value::Time;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
-use services::guide::{DAY, GuideOffset, GuideReader, read_guide};
+use services::guide::{DAY, GuideEntry, GuideOffset, GuideReader, read_guide};
 use storage::guide::{Found, GuideField, GuideFile, GuideQuery, SearchLimits, TextQuery, TextTest};
 use storage::{Error as StoreError, Table};
 use tracing::warn;
@@ -149,7 +150,7 @@ pub(super) async fn find(
         }
         let on_page = merged(lists, n_max).into_iter().skip(offset);
         let found = on_page.filter_map(|(id, minutes)| {
-            let (guide_channel, entry) = scope.guides.stored(id, minutes)?;
+            let (guide_channel, entry) = scope.stored(id, minutes)?;
             Some(FoundProgramme { guide_channel, entry, minutes })
         });
         Ok((count, found.collect()))
@@ -246,9 +247,14 @@ impl SearchScope {
         each_once(rows)
     }
 
+    /// Returns a programme as visible channels show it. Blocks.
+    fn stored(&self, id: ProgrammeId, minutes: i16) -> Option<(Arc<GuideChannel>, GuideEntry)> {
+        self.guides.stored(id, minutes, &|it| visible(&self.limits, it))
+    }
+
     /// Returns whether a visible channel shows a programme of one of its further guides. Blocks.
     fn is_shown(&self, id: ProgrammeId, minutes: i16) -> bool {
-        let Some((guide_channel, entry)) = self.guides.stored(id, minutes) else { return false };
+        let Some((guide_channel, entry)) = self.stored(id, minutes) else { return false };
         let links = self.guides.links();
         let mut shown = links.shown_by(guide_channel.id).filter(|it| it.is_further && it.minutes == minutes);
         shown.any(|it| visible(&self.limits, it.channel) && self.guides.shows(&it, &entry))

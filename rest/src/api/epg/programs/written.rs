@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use actors::{GuideError, WrittenEdit, WrittenError};
 use domain::guide::channel::GuideChannel;
-use domain::guide::programme::{EpisodeNumber, LocalText, Programme, ProgrammeIcon, ProgrammeId};
+use domain::guide::programme::{EpisodeNumber, LocalText, Programme, ProgrammeIcon, ProgrammeId, from_xml};
 use domain::guide::source::{GuideSource, GuideSourceKind};
 use domain::ids::GuideSourceId;
 use node::uploads::share_programmes;
@@ -85,11 +85,10 @@ impl NewProgram {
 
 pub(super) async fn update(call: Call, edit: ProgramEdit) -> Result<ProgramDetailView, Refusal> {
     let _turn = call.rest().guide.written_programme.lock().await;
-    let (id, before, entry) = find_written(&call).await?;
+    let (id, before, mut programme) = find_written(&call).await?;
     if edit.epg_source.is_some_and(|it| it != before.source) {
         return Err(Refusal::field("epg_source", "A programme cannot move to another guide source."));
     }
-    let mut programme = entry.programme();
     let tvg_id = edit.tvg_id.clone().unwrap_or_else(|| before.key.clone());
     apply(edit, &mut programme).map_err(Refusal::fields)?;
     put(&call, before.source, tvg_id, programme, Some(id)).await
@@ -136,15 +135,18 @@ fn not_written() -> Refusal {
     Refusal::field("epg_source", message)
 }
 
-/// Returns the programme in the path, which is in a written guide.
-async fn find_written(call: &Call) -> Result<(ProgrammeId, Arc<GuideChannel>, GuideEntry), Refusal> {
+/// Returns the programme in the path as its written guide has it: other guides of a channel neither cut nor complete it.
+async fn find_written(call: &Call) -> Result<(ProgrammeId, Arc<GuideChannel>, Programme), Refusal> {
     let id: EntryId = call.text("program")?.parse().map_err(|()| unknown())?;
     let EntryId::Stored(id, _) = id else { return Err(unknown()) };
     let guides = call.rest().guide.guides.reader();
     let sources = Arc::clone(&guides.sources);
-    let (channel, entry) = read_guide(move || guides.stored(id, 0).ok_or_else(unknown)).await?;
+    let (channel, stored) = read_guide(move || guides.in_file(id).ok_or_else(unknown)).await?;
     check_written(sources.get(channel.source.0).ok_or_else(unknown)?)?;
-    Ok((id, channel, entry))
+    let programme = from_xml(stored.start, stored.stop, &stored.inner);
+    // A damaged one has only its times.
+    let empty = |_| Programme { start: stored.start, stop: stored.stop, ..Programme::default() };
+    Ok((id, channel, programme.unwrap_or_else(empty)))
 }
 
 /// Changes a programme as the client sent it.
