@@ -344,7 +344,8 @@ impl Channel {
         values.into_iter().filter(|it| it.1).map(|it| it.0).collect()
     }
 
-    /// Returns whether an admin changed a channel that a refresh created, or its streams.
+    /// Returns whether an admin changed a channel that a refresh created, or its streams. A link to a guide that matching found
+    /// is no change, and neither is the offset that comes with it.
     pub fn is_customized(&self) -> bool {
         let Some(auto) = &self.auto else { return true };
         !self.edited_values().is_empty()
@@ -355,7 +356,6 @@ impl Channel {
             || self.timeshift.is_some()
             || self.healthiest_first
             || self.guide_offset.is_some()
-            || self.keeps_stream_offset
             || !self.further_guides.is_empty()
             || !self.custom_properties.is_empty()
     }

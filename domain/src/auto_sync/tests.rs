@@ -217,6 +217,10 @@ fn values_that_an_admin_changed_survive_and_all_others_follow_the_provider() {
     let mut adult = channel.clone();
     adult.follow_adult_mark(true);
     assert!(!adult.is_customized(), "nobody changed it");
+    // Matching links a guide, and its offset follows the playlist.
+    let linked =
+        Channel { guide_channel: Some(GuideChannelId(5)), keeps_stream_offset: true, ..channel.clone() };
+    assert!(!linked.is_customized(), "nobody changed it");
     adult.set_adult_by_hand(false, true);
     assert!(adult.is_customized());
     channel.name = "Mine".to_owned();
