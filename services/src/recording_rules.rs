@@ -10,6 +10,7 @@ use std::time::Duration;
 use actors::{Plans, Recorder, RecordingsFolder, now_ms, remember_deleted, role_changed, view_limits};
 use domain::channel::Channel;
 use domain::core_settings::{DVR_SETTINGS, SYSTEM_SETTINGS, time_zone};
+use domain::guide::source::GuideSource;
 use domain::guide::state::GuideState;
 use domain::ids::{ChannelId, RecordingId, RecordingRuleId, UserId};
 use domain::lineup::{Lineup, ViewLimits, visible};
@@ -19,11 +20,12 @@ use domain::recording::rules::{
 };
 use domain::recording::{DvrSettings, PRIORITY_DEFAULT, RECORDINGS_MAX, Recording};
 use domain::setting::CoreSetting;
+use domain::stream::Stream;
 use domain::user::{User, UserLevel};
 use jiff::tz::TimeZone;
 use parking_lot::Mutex;
 use server::reply::Refusal;
-use storage::{ChangeMessage, Models, Record, Write};
+use storage::{Change, ChangeMessage, Models, Record, Write};
 use tokio::time::sleep;
 use tracing::{info, warn};
 
@@ -35,6 +37,9 @@ const PERIOD: Duration = Duration::from_secs(15 * 60);
 const SETTLE_TIME: Duration = Duration::from_secs(2);
 /// Collections on which the rights of the owners of rules depend.
 const RIGHTS: [&str; 3] = [User::COLLECTION, CoreSetting::COLLECTION, Lineup::COLLECTION];
+/// Collections of which each change can move programmes or select others.
+const OF_GUIDES: [&str; 4] =
+    [GuideState::COLLECTION, GuideSource::COLLECTION, RecordingRule::COLLECTION, Channel::COLLECTION];
 /// How far beyond the horizon guides are read, in seconds, so that what was found can be used again while time passes.
 const READ_AHEAD_SECONDS: i64 = 24 * 60 * 60;
 
@@ -61,6 +66,14 @@ pub struct RulePreview {
     /// Whether a guide channel with its id exists.
     pub has_guide: bool,
     pub is_too_much: bool,
+}
+
+/// Facts at the last evaluation that decide whether a change matters.
+struct KnownFacts {
+    n_over: usize,
+    rights: BTreeMap<u32, (bool, ViewLimits)>,
+    /// See [`Guides::offsets_version`].
+    offsets: u64,
 }
 
 /// The rules of recordings, and what they are applied to. Clones share their state.
@@ -93,7 +106,7 @@ impl RecordingRules {
         let mut role = self.models.store.log_status();
         loop {
             // Read before, so that what changes meanwhile leads to another evaluation.
-            let (n_over, rights) = (n_over(&self.models), rights(&self.models));
+            let known = self.known();
             // In a cluster, the node that writes the configuration applies them.
             let writes = self.models.store.writes_shared();
             if writes && let Err(refusal) = self.evaluate(RuleScope::All).await {
@@ -102,18 +115,8 @@ impl RecordingRules {
             let changed = async {
                 loop {
                     match changes.next().await {
-                        ChangeMessage::Changed(change) => {
-                            let matters =
-                                [GuideState::COLLECTION, RecordingRule::COLLECTION, Channel::COLLECTION];
-                            let touches = |all: &[&str]| all.iter().any(|it| change.ids(it).is_some());
-                            let has_other_rights = touches(&RIGHTS) && self::rights(&self.models) != rights;
-                            let has_changed = touches(&matters) || has_other_rights;
-                            let has_ended = change.ids(Recording::COLLECTION).is_some()
-                                && self::n_over(&self.models) != n_over;
-                            if has_changed || has_ended {
-                                return;
-                            }
-                        }
+                        ChangeMessage::Changed(change) if self.matters(&change, &known).await => return,
+                        ChangeMessage::Changed(_) => {}
                         ChangeMessage::Lagged => return,
                         ChangeMessage::Closed => std::future::pending().await,
                     }
@@ -126,6 +129,30 @@ impl RecordingRules {
             }
             sleep(SETTLE_TIME).await;
         }
+    }
+
+    /// Returns the facts of the moment that a change can leave as they are.
+    fn known(&self) -> KnownFacts {
+        KnownFacts {
+            n_over: n_over(&self.models),
+            rights: rights(&self.models),
+            offsets: self.guides.offsets_version(),
+        }
+    }
+
+    /// Returns whether rules have to be applied again after a change.
+    async fn matters(&self, change: &Change, known: &KnownFacts) -> bool {
+        let touches = |all: &[&str]| all.iter().any(|it| change.ids(it).is_some());
+        if touches(&OF_GUIDES)
+            || touches(&RIGHTS) && rights(&self.models) != known.rights
+            || touches(&[Recording::COLLECTION]) && n_over(&self.models) != known.n_over
+        {
+            return true;
+        }
+        // Streams state by how much guides are late. Their index follows the store.
+        touches(&[Stream::COLLECTION])
+            && (self.models.streams.at(change.version).await.is_err()
+                || self.guides.offsets_version() != known.offsets)
     }
 
     /// Applies rules to the guides as they are now.

@@ -82,6 +82,11 @@ impl Guides {
         }
     }
 
+    /// Returns a number that changes with the offsets that playlists state for guides.
+    pub(crate) fn offsets_version(&self) -> u64 {
+        self.cache.offsets_version(&self.models.streams.load())
+    }
+
     /// Returns a text that changes when programmes, sources, guide channels or the offsets of streams can have changed, for
     /// entity tags.
     pub fn version(&self) -> String {
@@ -90,7 +95,7 @@ impl Guides {
         // A node of a cluster gets a file some time after the state that names it.
         let files = self.files.present();
         let files: Vec<_> = files.values().map(|it| (it.source().0, it.generation())).collect();
-        let offsets = self.cache.offsets_version(&self.models.streams.load());
+        let offsets = self.offsets_version();
         let placeholders = placeholder_settings(&self.models);
         let sources = self.models.guide_sources.load().version();
         format!("{sources:?} {generations:?} {files:?} {offsets} {placeholders:?}")
