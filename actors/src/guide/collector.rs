@@ -110,6 +110,21 @@ pub(super) struct CollectedChannels {
     pub(super) has_changes: bool,
 }
 
+/// Returns the key of a guide channel. `None` if it is blank or too long.
+pub(super) fn usable_key(key: &str) -> Option<&str> {
+    Some(key.trim()).filter(|it| !it.is_empty() && it.len() <= KEY_BYTES_MAX)
+}
+
+/// Adds the names that a guide channel does not have, cut to their maximum length, as long as it has few.
+pub(super) fn add_names(names: &mut Vec<String>, more: &[String]) {
+    for name in more {
+        let name: String = name.trim().chars().take(NAME_CHARS_MAX).collect();
+        if !name.is_empty() && names.len() < NAMES_MAX && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+}
+
 impl<'a> Collector<'a> {
     pub(super) fn new(
         store: &'a Store,
@@ -148,10 +163,7 @@ impl<'a> Collector<'a> {
 
     /// Returns the channel with this key, which is new if the source had none. `None` if it cannot be taken.
     fn entry(&mut self, key: &str) -> Result<Option<&mut Entry>, GuideError> {
-        let key = key.trim();
-        if key.is_empty() || key.len() > KEY_BYTES_MAX {
-            return Ok(None);
-        }
+        let Some(key) = usable_key(key) else { return Ok(None) };
         if !self.channels.contains_key(key) {
             let id = self.new_id()?;
             let entry = Entry { id, names: Vec::new(), icon: None, is_seen: false, stored: None };
@@ -191,12 +203,7 @@ impl GuideSink for Collector<'_> {
             self.counts.n_skipped += 1;
             return Ok(());
         };
-        for name in names {
-            let name: String = name.trim().chars().take(NAME_CHARS_MAX).collect();
-            if !name.is_empty() && entry.names.len() < NAMES_MAX && !entry.names.contains(&name) {
-                entry.names.push(name);
-            }
-        }
+        add_names(&mut entry.names, names);
         let icon = icon.map(str::trim).filter(|it| !it.is_empty() && it.len() <= ICON_BYTES_MAX);
         if entry.icon.is_none() {
             entry.icon = icon.map(str::to_owned);

@@ -38,6 +38,9 @@ pub enum GuideError {
     /// Another node wrote the present guide, and this one does not have its file yet.
     #[error("this node is still fetching the guide from the others")]
     NotHere,
+    /// The guide was not read in time.
+    #[error("the guide was not read within {seconds} seconds")]
+    Slow { seconds: u64 },
     /// The guide names no channels.
     #[error("the guide is empty: it names no channels")]
     Empty,

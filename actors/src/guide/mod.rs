@@ -26,6 +26,7 @@ mod xmltv;
 
 use std::sync::{Arc, OnceLock};
 
+use domain::egress::Reach;
 use domain::guide::programme::ProgrammeId;
 use domain::ids::GuideSourceId;
 use domain::source_url::SourceUrl;
@@ -111,14 +112,15 @@ impl GuideRefreshes {
             .await
     }
 
-    /// Reads the channels of a guide that is not a source yet. One is read at a time.
+    /// Reads the channels of a guide that is not a source yet. One is read at a time, for at most a minute. `reach` says how far
+    /// its address may lead.
     ///
     /// # Errors
     /// The guide cannot be read.
-    pub async fn preview(&self, url: SourceUrl) -> Result<GuidePreview, GuideError> {
+    pub async fn preview(&self, url: SourceUrl, reach: Reach) -> Result<GuidePreview, GuideError> {
         let parts = self.previews.parts.get().ok_or(GuideError::NotHere)?;
         let _turn = self.previews.turn.lock().await;
-        preview::preview(parts.clone(), url).await
+        preview::preview(parts.clone(), url, reach).await
     }
 
     /// Changes programmes of a source of the kind `Written`, all at once or none. Returns the id of each programme that was

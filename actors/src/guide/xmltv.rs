@@ -33,6 +33,8 @@ const BUFFER_BYTES: usize = 64 << 10;
 /// The guide of a source of the kinds XMLTV and panel.
 pub(super) struct XmltvInput {
     context: GuideContext,
+    /// How far the address of the source may lead.
+    reach: Reach,
 }
 
 /// The place of a guide.
@@ -52,7 +54,12 @@ struct UrlPlace {
 
 impl XmltvInput {
     pub(super) fn new(context: GuideContext) -> Self {
-        Self { context }
+        Self { context, reach: Reach::default() }
+    }
+
+    /// Lets the address lead only so far, because no admin typed it.
+    pub(super) fn within(self, reach: Reach) -> Self {
+        Self { reach, ..self }
     }
 
     fn place(&self, addresses: &AccountAddresses) -> Result<Place, GuideError> {
@@ -69,7 +76,7 @@ impl XmltvInput {
                 Ok(Place::Url(UrlPlace {
                     url: account.as_ref().map_or_else(|| url.clone(), |it| addresses.place(it, url)),
                     headers: login_header(source),
-                    reach: Reach::default(),
+                    reach: self.reach,
                     account,
                 }))
             }

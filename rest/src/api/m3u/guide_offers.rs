@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use actors::{GuideMatches, GuidePreview, guide_matches};
 use domain::account::Account;
+use domain::egress::{Reach, reach_of_account};
 use domain::source_url::SourceUrl;
 use http::StatusCode;
 use resource_derive::{Body, View};
@@ -14,14 +15,14 @@ use route_frame::route::Route;
 use serde::Serialize;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use crate::context::RestCall;
 
 /// Maximum number of guides of one request: each is fetched.
 const URLS_MAX: usize = 10;
-/// Maximum time for one guide.
-const PREVIEW_MAX: Duration = Duration::from_secs(60);
+/// Maximum time of one request. Guides that were not read by then are not read.
+const REQUEST_MAX: Duration = Duration::from_secs(5 * 60);
 
 const PREVIEW: &str = "/api/m3u/accounts/{id}/guides/preview/";
 
@@ -76,9 +77,12 @@ async fn preview(call: Call, choice: GuideChoice) -> Result<GuideOffersView, Ref
     let urls = choice.urls.ok_or_else(|| FieldErrors::required("urls"))?;
     let urls: Vec<SourceUrl> = urls.into_iter().map(SourceUrl::new).collect();
     check_named(&account, &urls)?;
+    // The provider wrote these addresses.
+    let reach = reach_of_account(&account, call.rest().models.refreshes.load().get(id).map(|it| &**it));
+    let deadline = Instant::now() + REQUEST_MAX;
     let mut results = Vec::with_capacity(urls.len());
     for url in urls {
-        results.push(offer(&call, url).await?);
+        results.push(offer(&call, url, reach, deadline).await?);
     }
     Ok(GuideOffersView { results })
 }
@@ -92,12 +96,20 @@ fn check_named(account: &Account, urls: &[SourceUrl]) -> Result<(), Refusal> {
     }
 }
 
-async fn offer(call: &Call, url: SourceUrl) -> Result<GuideOfferView, Refusal> {
-    let read = timeout(PREVIEW_MAX, call.rest().guide.guide_refreshes.preview(url.clone())).await;
+async fn offer(
+    call: &Call,
+    url: SourceUrl,
+    reach: Reach,
+    deadline: Instant,
+) -> Result<GuideOfferView, Refusal> {
+    let read = timeout_at(deadline, call.rest().guide.guide_refreshes.preview(url.clone(), reach)).await;
     let (found, error) = match read {
         Ok(Ok(found)) => (found, None),
         Ok(Err(error)) => (GuidePreview::default(), Some(error.sentence())),
-        Err(_) => (GuidePreview::default(), Some("The guide was not read within a minute.".to_owned())),
+        Err(_) => {
+            let message = "The request took too long, and this guide was not read. Send it again.";
+            (GuidePreview::default(), Some(message.to_owned()))
+        }
     };
     let (models, n_channels) = (call.rest().models.clone(), found.channels.len());
     let matches = run_blocking("match channels", move || guide_matches(&models, &found)).await?;
