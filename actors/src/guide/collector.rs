@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use domain::guide::channel::GuideChannel;
 use domain::guide::marks::with_marks;
 use domain::guide::programme::{self, Programme};
+use domain::guide::shift::OFFSET_MINUTES_MAX;
+use domain::guide::source::GuideSource;
 use domain::guide::xmltv::{XmltvPlace, XmltvSkip, XmltvSummary};
 use domain::ids::{GuideChannelId, GuideSourceId};
 use storage::guide::{GuideWriter, StoredProgramme};
@@ -13,6 +15,7 @@ use storage::{BulkWrite, Store};
 use super::error::GuideError;
 use super::input::GuideSink;
 use super::progress::GuidePhase;
+use super::run::DAY_SECONDS;
 
 /// Maximum number of channels of a guide. The largest known have a third of it.
 pub const GUIDE_CHANNELS_MAX: usize = 150_000;
@@ -56,6 +59,16 @@ pub(super) struct Window {
     pub(super) since: i64,
     /// Programmes that end after this count for the comparison with the former guide.
     pub(super) now: i64,
+}
+
+impl Window {
+    /// Returns the window of a refresh at `now`.
+    pub(super) fn new(source: &GuideSource, now: i64) -> Self {
+        // A programme that is over for the guide is still due on a channel that shows it later.
+        let latest = (i64::from(OFFSET_MINUTES_MAX) + i64::from(source.offset_minutes.max(0))) * 60;
+        let kept = i64::from(source.history_days) * DAY_SECONDS;
+        Self { since: now - kept.max(latest), now }
+    }
 }
 
 /// Counts of a guide.
@@ -263,5 +276,24 @@ impl Collector<'_> {
         self.counts.n_programmes += 1;
         self.counts.n_upcoming += u64::from(end > now);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::guide::source::GuideSourceKind;
+
+    use super::*;
+
+    #[test]
+    fn programmes_stay_as_long_as_a_late_channel_can_show_them() {
+        for (days, minutes, expected) in
+            [(0, 0, 24 * 60), (0, 90, 25 * 60 + 30), (0, -90, 24 * 60), (1, 0, 24 * 60), (2, 90, 48 * 60)]
+        {
+            let source = GuideSource::new(GuideSourceId(1), "", GuideSourceKind::Xmltv, 0);
+            let source = GuideSource { history_days: days, offset_minutes: minutes, ..source };
+            let window = Window::new(&source, 1_900_000_000);
+            assert_eq!(window.now - window.since, expected * 60, "{days} days, {minutes} minutes");
+        }
     }
 }

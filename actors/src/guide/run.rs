@@ -264,8 +264,7 @@ impl Job {
             Ok::<_, GuideError>(())
         };
         let seconds = now.div_euclid(1000);
-        let since = seconds - i64::from(self.source.history_days) * DAY_SECONDS;
-        let window = Window { since, now: seconds };
+        let window = Window::new(&self.source, seconds);
         let mut input = input_of(context)?;
         let mut collector = Collector::new(&models.store, source, files.begin(source)?, window, &report)?;
         let mark = match input.run(&mut collector)? {
@@ -279,8 +278,10 @@ impl Job {
             let former = Former { n_channels: state.n_channels, n_upcoming };
             guard::check(counts, former, self.options.force)?;
         }
-        if let Some(former) = &former_file {
-            writer.keep_history(former, since)?;
+        // In another zone, the times of the former guide would be wrong for ever.
+        let is_same_zone = state.time_zone == self.source.time_zone;
+        if let Some(former) = former_file.as_ref().filter(|_| is_same_zone) {
+            writer.keep_history(former, window.since)?;
         }
         let finished = writer.finish()?;
         report(GuidePhase::Writing, 50, counts)?;
@@ -295,7 +296,10 @@ impl Job {
             n_unused: UsedGuideChannels::new(models).n_unused(&channels.present),
         };
         summary.n_channels = channels.present.len() as u64;
-        let state = accepted(state, mark, summary.sentence(), now);
+        let state = GuideState {
+            time_zone: self.source.time_zone.clone(),
+            ..accepted(state, mark, summary.sentence(), now)
+        };
         let (source, event) = (self.source.clone(), self.event(&summary));
         landing::land(models, files, Landing { source, channels, bulk, finished, state, event })?;
         Ok(summary)

@@ -4,7 +4,7 @@ use super::programme::{Programme, from_xml, to_xml};
 use super::words::lower;
 
 /// Two programmes whose starts are at most this far apart can be the same showing, in seconds.
-const SAME_START: i64 = 5 * 60;
+pub const SAME_START: i64 = 5 * 60;
 /// Parts of a programme that are shorter than this fill no gap, in seconds: guides differ by some minutes.
 const PART_MIN: i64 = 5 * 60;
 

@@ -32,6 +32,9 @@ pub struct GuideState {
     /// The network that the last accepted guide came from; `None` for a file.
     #[serde(default)]
     pub origin: Option<Distance>,
+    /// The zone of times without one in the guide in use; see [`crate::guide::source::GuideSource::time_zone`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_zone: Option<String>,
     /// End of the last refresh, in milliseconds since 1970.
     #[serde(default)]
     pub tried_at: Option<i64>,
@@ -71,6 +74,7 @@ impl GuideState {
             last_modified: None,
             digest: None,
             origin: None,
+            time_zone: None,
             tried_at: None,
             good_at: None,
         }

@@ -229,6 +229,29 @@ async fn a_viewer_reads_no_programme_that_every_visible_channel_hides() {
 }
 
 #[tokio::test]
+async fn the_same_showing_on_the_other_side_of_midnight_completes() {
+    let midnight = (now() / (24 * HOUR) + 2) * 24 * HOUR;
+    let rest = Rest::start().await;
+    rest.put([channel(1, "news")]).await;
+    let show = |start: i64, stop: i64| Programme {
+        start: midnight + start,
+        stop: midnight + stop,
+        ..programme(0, 0, 1, "Show")
+    };
+    let bare = Programme { descriptions: Vec::new(), ..show(-120, 1_800) };
+    let first_source = GuideSource { priority: 5, ..guide_source(1, GuideSourceKind::Xmltv) };
+    put_guide(&rest, first_source, vec![(1, "news", vec![bare])]).await;
+    put_guide(&rest, guide_source(2, GuideSourceKind::Xmltv), vec![(20, "news", vec![show(60, 600)])]).await;
+    let at = |seconds: i64| iso_millis((midnight + seconds) * 1000);
+    for (from, until) in [(-7_200, -60), (-7_200, 7_200), (-90, -30), (900, 1_200)] {
+        let path = format!("/api/epg/grid/?channels=1&start={}&end={}", at(from), at(until));
+        let rows = get(&rest, &path).await["data"].clone();
+        assert_eq!(rows.as_array().map(Vec::len), Some(1), "{from}: {rows}");
+        assert_eq!(rows[0]["description"], "About Show.", "{from}");
+    }
+}
+
+#[tokio::test]
 async fn placeholders_fill_channels_without_a_guide_if_the_settings_want_them() {
     let now = now();
     let rest = with_two_guides(now).await;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::guide::merge::{Covered, completed};
+use domain::guide::merge::{Covered, SAME_START, completed};
 
 use super::DAY;
 use super::entry::GuideEntry;
@@ -36,22 +36,32 @@ impl Iterator for MergedDays {
         }
         let begin = self.next;
         self.next = (begin.div_euclid(DAY) * DAY + DAY).min(self.until);
-        let mut found = merged(&self.guides, begin, self.next);
         // Those that began before are in the part before, except in the first one.
         if begin > self.from {
+            let mut found = merged(&self.guides, begin, self.next);
             found.retain(|it| it.start >= begin);
+            return Some(found);
         }
+        let mut found = merged(&self.guides, running_since(&self.guides, begin), self.next);
+        found.retain(|it| it.stop > begin);
         Some(found)
     }
 }
 
-/// Returns the programmes that overlap `from..until`, by their start. They do not depend on these times otherwise.
+/// Returns the earliest start of the programmes that run at a time. The same showing in another guide can be over.
+fn running_since(guides: &[OneGuide], at: i64) -> i64 {
+    let running = guides.iter().flat_map(|it| it.programmes(at, at.saturating_add(1)));
+    running.map(|it| it.start).min().map_or(at, |it| it.min(at))
+}
+
+/// Returns the programmes that overlap `from..until`, by their start.
 fn merged(guides: &[OneGuide], from: i64, until: i64) -> Vec<GuideEntry> {
     let Some((last, before)) = guides.split_last() else { return Vec::new() };
-    let found = last.programmes(from, until);
     if before.is_empty() {
-        return found;
+        return last.programmes(from, until);
     }
+    // The same showing can begin on the other side of these times.
+    let found = last.programmes(from.saturating_sub(SAME_START), until.saturating_add(SAME_START));
     // What a programme can fill depends on everything at its whole time.
     let (begin, end) = found.iter().fold((from, until), |it, of| (it.0.min(of.start), it.1.max(of.stop)));
     let mut all = merged(before, begin, end);

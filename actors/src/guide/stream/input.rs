@@ -8,12 +8,10 @@ use serde_json::json;
 use storage::guide::StoredProgramme;
 
 use super::StreamGuides;
+use crate::guide::collector::Window;
 use crate::guide::error::GuideError;
 use crate::guide::input::{ContentMark, GuideContent, GuideContext, GuideInput, GuideSink};
 use crate::guide::progress::GuidePhase;
-
-/// Seconds in a day.
-const DAY: i64 = 86_400;
 
 /// Reads the guide of a source from what was collected.
 pub(in crate::guide) struct StreamInput {
@@ -75,7 +73,7 @@ impl GuideInput for StreamInput {
         let Some(former) = context.files.file(context.source.id) else {
             return Ok(GuideContent::Whole(ContentMark::default()));
         };
-        let since = context.now.div_euclid(1000) - i64::from(context.source.history_days) * DAY;
+        let Window { since, .. } = Window::new(&context.source, context.now.div_euclid(1000));
         let mut known = Vec::new();
         let channels = context.models.store.collection::<GuideChannel>();
         channels.for_each_of(u64::from(context.source.id.0), |it| known.push(it))?;

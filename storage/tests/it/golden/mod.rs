@@ -96,6 +96,7 @@ fn now() -> Vec<Value> {
         written_as("schedule", &samples::guide_source_with_schedule()),
         written_as("times", &samples::guide_source_with_times()),
         written(&samples::guide_state()),
+        written_as("zone", &samples::guide_state_in_zone()),
         written(&samples::lineup()),
         written(&samples::personal_playlist()),
         written(&samples::plugin_value()),

@@ -151,6 +151,11 @@ pub(super) fn guide_state() -> GuideState {
     }
 }
 
+/// A state whose guide was read in a zone.
+pub(super) fn guide_state_in_zone() -> GuideState {
+    GuideState { time_zone: Some("Europe/Amsterdam".to_owned()), ..guide_state() }
+}
+
 pub(super) fn guide_marks() -> GuideMarks {
     let mut marks = GuideMarks::new(GuideSourceId(2), 20_468);
     marks.fetched_at = 1_700_000_000_000;
