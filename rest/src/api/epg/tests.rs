@@ -389,6 +389,34 @@ async fn programmes_are_created_changed_and_deleted_in_written_guides_only() {
 }
 
 #[tokio::test]
+async fn a_written_programme_that_is_sent_back_as_it_was_read_keeps_its_marks() {
+    let now = now();
+    let rest = with_guides(now).await;
+    rest.put([guide_source(7, GuideSourceKind::Written)]).await;
+    let new =
+        json!({ "start_time": at(now, 1), "end_time": at(now, 2), "title": "Show (New)", "tvg_id": "own" });
+    let made = rest.admin("POST", "/api/epg/programs/", new).await;
+    let path = format!("/api/epg/programs/{}/", made.body["id"]);
+    let read = rest.admin("GET", &path, Value::Null).await.body;
+    assert_eq!((&read["title"], &read["display_title"]), (&json!("Show"), &json!("Show (New)")));
+    let with = |changes: Value| {
+        let mut body = read.clone();
+        body.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        body
+    };
+    for (changes, expected) in [
+        (json!({}), ["Show", "Show (New)"]),
+        (json!({ "title": "Other" }), ["Other", "Other"]),
+        (json!({ "display_title": "Other (Live)" }), ["Other", "Other (Live)"]),
+        (json!({ "display_title": "Other" }), ["Other", "Other"]),
+    ] {
+        let changed = rest.admin("PUT", &path, with(changes.clone())).await;
+        assert_eq!(changed.status, 200, "{changes}: {}", changed.text);
+        assert_eq!([&changed.body["title"], &changed.body["display_title"]], expected, "{changes}");
+    }
+}
+
+#[tokio::test]
 async fn many_programmes_are_written_together_or_not_at_all() {
     let now = now();
     let rest = with_guides(now).await;

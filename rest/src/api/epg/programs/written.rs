@@ -39,6 +39,9 @@ pub(crate) struct NewProgram {
     /// Title.
     #[field(chars_max = TITLE_CHARS_MAX, example = "Evening News")]
     title: String,
+    /// Title with marks such as `(New)`, as it is shown. It counts instead of `title`, unless it is the present one.
+    #[field(chars_max = TITLE_CHARS_MAX, example = "Evening News (New)")]
+    display_title: Option<String>,
     /// Id of the channel in the guide source. A new id creates a guide channel.
     #[field(chars_max = TITLE_CHARS_MAX, example = "news.example")]
     pub(super) tvg_id: String,
@@ -155,7 +158,10 @@ fn apply(edit: ProgramEdit, programme: &mut Programme) -> Result<(), FieldErrors
     let texts = |it: Option<String>| it.filter(|it| !it.is_empty()).map(LocalText::new).into_iter().collect();
     set(&mut programme.start, edit.start_time.map(seconds));
     set(&mut programme.stop, edit.end_time.map(seconds));
-    set(&mut programme.titles, edit.title.map(|it| vec![LocalText::new(it)]));
+    // A client that sends back what it read sends the title without its marks, and both as they were.
+    let shown = edit.display_title.filter(|it| it != programme.title());
+    let title = shown.or_else(|| edit.title.filter(|it| *it != programme.plain_title()));
+    set(&mut programme.titles, title.map(|it| vec![LocalText::new(it)]));
     set(&mut programme.sub_titles, edit.sub_title.map(texts));
     set(&mut programme.descriptions, edit.description.map(texts));
     set(&mut programme.is_new, edit.is_new);
