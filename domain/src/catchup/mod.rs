@@ -198,7 +198,7 @@ pub fn add_defaults(attributes: &mut Vec<(String, String)>, defaults: &[(String,
     let mut stated = attributes.iter().filter_map(days).peekable();
     let is_without = stated.peek().is_some() && stated.all(|it| it == 0);
     let stays_without = is_without && !is_stated("catchup") && !has("catchup-source");
-    let is_added = |name: &str| !is_stated(name) && !(stays_without && is_archive(name));
+    let is_added = |name: &str| !(is_stated(name) || stays_without && is_archive(name));
     let added: Vec<_> = defaults.iter().filter(|it| is_added(&it.0)).cloned().collect();
     attributes.extend(added);
 }

@@ -185,11 +185,12 @@ impl MarkReader {
             }
             None => lower,
         };
-        let language = |is_it: &dyn Fn(&(&str, &[&str], &[&str])) -> bool| {
-            LANGUAGES.iter().find(|it| is_it(it)).map(|it| two(it.0)).unwrap_or_default()
+        let language = |is_code: bool| {
+            let found = LANGUAGES.iter().find(|it| if is_code { it.2 } else { it.1 }.contains(&lower));
+            found.map(|it| two(it.0)).unwrap_or_default()
         };
-        word.language = language(&|it| it.1.contains(&lower));
-        word.language_code = language(&|it| it.2.contains(&lower));
+        word.language = language(false);
+        word.language_code = language(true);
         if lower.len() <= 3 {
             word.code = Country::from_text(lower).map(|it| two(&it.to_string())).unwrap_or_default();
             word.is_leading = is_leading_code(lower);
@@ -244,11 +245,7 @@ impl Place {
         let is_opened = !self.before.is_whitespace() && is_sign(self.before);
         let is_last = self.next.is_none() && !self.is_first && !word.is_common;
         let is_leading = self.is_first && word.is_leading && self.next.is_some();
-        self.is_upper
-            && ((self.is_first && is_closed)
-                || (is_opened && (is_closed || is_last))
-                || is_last
-                || is_leading)
+        self.is_upper && (is_closed && (self.is_first || is_opened) || is_last || is_leading)
     }
 }
 

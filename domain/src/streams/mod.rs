@@ -184,11 +184,10 @@ impl StreamSnapshot {
 
     /// Returns the streams whose guide has an offset, each with its minutes. In no order.
     pub fn guide_offsets(&self) -> impl Iterator<Item = (StreamId, i16)> {
-        let is_hidden = |id, account| !self.hidden.is_empty() && self.hidden.contains(&(id, account));
-        let of_shards = self.shards.iter().flat_map(move |shard| {
-            let offsets = shard.guide_offsets().filter(move |it| !is_hidden(it.0, shard.account()));
-            offsets
-        });
+        let of_shards = self
+            .shards
+            .iter()
+            .flat_map(|shard| shard.guide_offsets().filter(|it| !self.is_hidden(it.0, shard)));
         let edited = self.edited.iter().map(|(id, row)| (*id, row.guide_offset));
         of_shards.chain(edited.filter(|it| it.1 != 0))
     }

@@ -147,7 +147,7 @@ impl<'a> Repair<'a> {
 
     /// Copies a start tag whose name is at `name_at`. Returns its length, and `None` if it is a text.
     fn start_tag(&mut self, rest: &'a str, name_at: usize) -> Option<usize> {
-        let written = &rest[name_at..][..name_length(rest[name_at..].as_bytes())];
+        let written = &rest[name_at..][..name_length(&rest.as_bytes()[name_at..])];
         let name = name_of(written);
         let tag = tag(rest.as_bytes(), usize::MAX);
         let to_first = || rest.find('>').map_or(rest.len(), |it| it + 1);

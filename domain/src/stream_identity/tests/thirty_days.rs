@@ -174,7 +174,7 @@ fn plex(day: u32) -> Vec<Entry> {
         entry(
             station,
             name,
-            usize::from(station % 3 == 0),
+            usize::from(station.is_multiple_of(3)),
             &format!("5e20b730f2f8d5003d7391{station:02x}"),
             url,
         )
