@@ -15,8 +15,9 @@ use storage::{BulkWrite, Store};
 use super::error::GuideError;
 use super::input::GuideSink;
 use super::progress::GuidePhase;
-use super::run::DAY_SECONDS;
 
+/// Seconds of a day.
+pub(super) const DAY_SECONDS: i64 = 86_400;
 /// Maximum number of channels of a guide. The largest known have a third of it.
 pub const GUIDE_CHANNELS_MAX: usize = 150_000;
 

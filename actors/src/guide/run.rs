@@ -44,8 +44,6 @@ use crate::fetch::Fetch;
 /// The niceness of the thread: viewers come first.
 const NICENESS: i32 = 10;
 
-pub(super) const DAY_SECONDS: i64 = 86_400;
-
 /// The dependencies of refreshes.
 #[derive(Clone)]
 pub struct GuideParts {

@@ -12,10 +12,10 @@ use storage::{BulkWrite, Models};
 use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 
+use super::collector::DAY_SECONDS;
 use super::collector::{CHANNEL_ID_MAX, CollectedChannels};
 use super::error::GuideError;
 use super::landing::{self, Landing};
-use super::run::DAY_SECONDS;
 
 /// Maximum number of programmes of a source that clients write. Each change writes all of them again.
 const WRITTEN_PROGRAMMES_MAX: usize = 20_000;

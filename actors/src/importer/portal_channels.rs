@@ -21,7 +21,7 @@ use crate::memory::usable_bytes;
 use crate::playlist::{PlaylistBytes, PlaylistFindings};
 use crate::refresh::spool::{self, Spool};
 
-/// What all readers of one import need.
+/// The values that all readers of one import need.
 pub(super) struct ReaderParts {
     pub(super) genres: PortalGenres,
     /// The base address of the portal, as the account names it.
@@ -31,7 +31,7 @@ pub(super) struct ReaderParts {
 }
 
 /// Collects channels, each id once.
-pub(super) struct Reader {
+pub(super) struct ChannelsReader {
     job: Job,
     parts: Arc<ReaderParts>,
     entries: Spool<StreamProperties>,
@@ -46,7 +46,7 @@ pub(super) struct Reader {
     written: io::Result<()>,
 }
 
-impl Reader {
+impl ChannelsReader {
     pub(super) fn new(job: Job, parts: Arc<ReaderParts>) -> Self {
         Self {
             keys: ListKeys::new(&job.account),

@@ -19,7 +19,7 @@ use reqwest::StatusCode;
 use serde_json::Value;
 use tracing::{debug, info};
 
-use super::session::{Session, SessionState, Token};
+use super::session::{DeviceSession, DeviceToken, SessionState};
 use crate::clock::now_ms;
 use crate::fetch::{Fetch, FetchError, FetchLimits};
 
@@ -54,7 +54,7 @@ pub(crate) struct PortalClient {
     reach: Reach,
     zone: String,
     has_proxy: bool,
-    session: Arc<Session>,
+    session: Arc<DeviceSession>,
 }
 
 /// The address and the headers of a question whose answer is read elsewhere.
@@ -90,7 +90,7 @@ impl PortalClient {
         })
     }
 
-    pub(super) fn session(&self) -> &Arc<Session> {
+    pub(super) fn session(&self) -> &Arc<DeviceSession> {
         &self.session
     }
 
@@ -137,7 +137,7 @@ impl PortalClient {
         &self,
         question: &PortalQuestion<'_>,
     ) -> Result<PortalRequest, PortalFailure> {
-        let Token { token, endpoint, number } = self.token().await?;
+        let DeviceToken { token, endpoint, number } = self.token().await?;
         let url = question.url(&endpoint, &self.device);
         let headers = headers(&self.headers, &endpoint, &self.device, Some(&token), &self.zone);
         Ok(PortalRequest { url, headers, reach: self.reach, token: number })
@@ -156,7 +156,11 @@ impl PortalClient {
         self.session.state.lock().await.token.as_ref().map(|it| it.endpoint.clone())
     }
 
-    async fn ask_with(&self, question: &PortalQuestion<'_>, token: &Token) -> Result<Value, PortalFailure> {
+    async fn ask_with(
+        &self,
+        question: &PortalQuestion<'_>,
+        token: &DeviceToken,
+    ) -> Result<Value, PortalFailure> {
         let answer = self.send(question, &token.endpoint, Some(&token.token)).await;
         if answer.is_ok() {
             let mut state = self.session.state.lock().await;
@@ -168,7 +172,7 @@ impl PortalClient {
     }
 
     /// Returns a token: the present one, or that of a handshake.
-    async fn token(&self) -> Result<Token, PortalFailure> {
+    async fn token(&self) -> Result<DeviceToken, PortalFailure> {
         let mut state = self.session.state.lock().await;
         match state.times.next(state.token.is_some(), now_ms()) {
             SessionStep::Wait(ms) => {
@@ -208,7 +212,7 @@ impl PortalClient {
     }
 
     /// Gets a token, and tells the portal which device it is.
-    async fn shake_hands(&self, state: &mut SessionState) -> Result<Token, PortalFailure> {
+    async fn shake_hands(&self, state: &mut SessionState) -> Result<DeviceToken, PortalFailure> {
         state.times.shakes_hands(now_ms());
         state.n_handshakes += 1;
         let number = state.n_handshakes;
@@ -239,8 +243,8 @@ impl PortalClient {
         number: u64,
         endpoint: SourceUrl,
         handshake: Handshake,
-    ) -> Result<Token, PortalFailure> {
-        let token = Token { token: handshake.token, endpoint, number };
+    ) -> Result<DeviceToken, PortalFailure> {
+        let token = DeviceToken { token: handshake.token, endpoint, number };
         let is_invalid = handshake.is_invalid;
         let question = PortalQuestion::Profile { second_step: false, is_invalid };
         let profile = self.send(&question, &token.endpoint, Some(&token.token)).await?;

@@ -14,7 +14,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::debug;
 
 use super::client::{PortalClient, PortalFailure};
-use super::session::Session;
+use super::session::DeviceSession;
 
 /// Longest wait for a link, with a new handshake.
 const LINK_TIMEOUT: Duration = Duration::from_secs(20);
@@ -39,7 +39,7 @@ impl PortalLink {
     }
 
     #[cfg(test)]
-    pub(super) fn session(&self) -> Arc<Session> {
+    pub(super) fn session(&self) -> Arc<DeviceSession> {
         self.client.session().clone()
     }
 
@@ -111,7 +111,7 @@ impl Permit for DevicePermit {
 }
 
 /// A stream that plays with a device.
-struct Playing(Arc<Session>);
+struct Playing(Arc<DeviceSession>);
 
 impl Playing {
     fn begin(client: &PortalClient, runtime: &Handle) -> Self {

@@ -14,10 +14,12 @@ use tokio::sync::Mutex as Waiting;
 
 /// The sessions of all devices. Cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct PortalSessions(Arc<Mutex<HashMap<(AccountId, ProfileId), Arc<Session>>>>);
+pub(crate) struct PortalSessions(Arc<Mutex<SessionsOfDevices>>);
+
+type SessionsOfDevices = HashMap<(AccountId, ProfileId), Arc<DeviceSession>>;
 
 /// The session of one device at one address of its portal.
-pub(super) struct Session {
+pub(super) struct DeviceSession {
     of: (PortalDevice, SourceUrl),
     /// Held while the device shakes hands, so that it does so once for all that wait.
     pub(super) state: Waiting<SessionState>,
@@ -32,7 +34,7 @@ pub(super) struct Session {
 /// The state of a session.
 #[derive(Default)]
 pub(super) struct SessionState {
-    pub(super) token: Option<Token>,
+    pub(super) token: Option<DeviceToken>,
     /// The number of the last handshake.
     pub(super) n_handshakes: u64,
     pub(super) times: SessionTimes,
@@ -40,7 +42,7 @@ pub(super) struct SessionState {
 
 /// A token, with the entry point that gave it.
 #[derive(Clone)]
-pub(super) struct Token {
+pub(super) struct DeviceToken {
     pub(super) token: Secret,
     pub(super) endpoint: SourceUrl,
     /// The number of its handshake.
@@ -55,12 +57,12 @@ impl PortalSessions {
         (account, profile): (AccountId, ProfileId),
         device: &PortalDevice,
         server: &SourceUrl,
-    ) -> Arc<Session> {
+    ) -> Arc<DeviceSession> {
         let mut sessions = self.0.lock();
         match sessions.get(&(account, profile)) {
             Some(known) if known.of.0 == *device && known.of.1 == *server => known.clone(),
             _ => {
-                let session = Arc::new(Session::new(device.clone(), server.clone()));
+                let session = Arc::new(DeviceSession::new(device.clone(), server.clone()));
                 sessions.insert((account, profile), session.clone());
                 session
             }
@@ -73,7 +75,7 @@ impl PortalSessions {
     }
 }
 
-impl Session {
+impl DeviceSession {
     fn new(device: PortalDevice, server: SourceUrl) -> Self {
         Self {
             of: (device, server),

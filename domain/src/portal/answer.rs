@@ -58,7 +58,7 @@ impl PortalError {
     }
 }
 
-/// Returns what the beginning of an answer that is no JSON means; `None` if it may be JSON.
+/// Returns the meaning of the beginning of an answer in another format than JSON; `None` if it may be JSON.
 pub fn check_text(start: &[u8]) -> Option<PortalError> {
     let start = start.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(start).trim_ascii_start();
     let says =

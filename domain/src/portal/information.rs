@@ -27,7 +27,7 @@ pub struct Handshake {
     pub is_invalid: bool,
 }
 
-/// What a portal says about a device.
+/// The answer of a portal about a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortalProfile {
     pub state: PortalProfileState,

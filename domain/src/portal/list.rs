@@ -3,7 +3,7 @@
 use super::answer::{PortalError, check_text};
 use crate::panel::{Element, ElementParser, LooseValue};
 
-/// What surrounds the channels of a list.
+/// The values of a list beside its channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PortalList {
     /// The number of channels of all pages, as the portal states it; `None` if it states none.
@@ -114,7 +114,7 @@ impl PortalListParser {
     /// Ends the list.
     ///
     /// # Errors
-    /// It was no list of a portal, or it is cut off, so that channels are missing from it.
+    /// It was something else than a list of a portal, or it is cut off, so that channels are missing from it.
     pub fn finish(mut self, out: &mut impl FnMut(Element<'_>)) -> Result<PortalList, PortalError> {
         if self.state == State::Start {
             self.begin(out);

@@ -22,7 +22,7 @@ pub struct SessionTimes {
     waits_until: Option<i64>,
 }
 
-/// What a device does before its next question.
+/// The step of a device before its next question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionStep {
     /// It has a token that may be valid.
@@ -33,7 +33,7 @@ pub enum SessionStep {
     Wait(i64),
 }
 
-/// What follows from a refusal.
+/// The step after a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// The token has ended: one new handshake, and the question again.

@@ -116,7 +116,7 @@ pub(super) fn write_bare(
                 continue;
             }
             if is_token(value) {
-                // A time in digits is no id.
+                // Digits of a time are not an id.
                 is_guess |= value.bytes().any(|it| !it.is_ascii_digit());
                 continue;
             }

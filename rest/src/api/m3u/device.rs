@@ -41,7 +41,7 @@ pub(super) struct SentDevice {
 
 impl SentDevice {
     /// Takes the fields of a device, except for the login, out of an edit of an account.
-    pub(super) fn of_account(edit: &mut M3UAccountEdit) -> Self {
+    pub(super) fn from_account(edit: &mut M3UAccountEdit) -> Self {
         Self {
             mac_address: edit.mac_address.take(),
             serial_number: edit.serial_number.take(),
@@ -54,7 +54,7 @@ impl SentDevice {
     }
 
     /// Takes the fields of a device out of an edit of a profile.
-    pub(super) fn of_profile(edit: &mut M3UAccountProfileEdit) -> Self {
+    pub(super) fn from_profile(edit: &mut M3UAccountProfileEdit) -> Self {
         Self {
             mac_address: edit.mac_address.take(),
             serial_number: edit.serial_number.take(),

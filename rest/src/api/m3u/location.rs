@@ -54,7 +54,7 @@ pub(super) fn location_of(
     errors: &mut FieldErrors,
 ) -> (LocationChange, Option<PortalDevice>) {
     let account_type = edit.account_type.unwrap_or_else(|| AccountType::new(now));
-    let device = SentDevice::of_account(edit);
+    let device = SentDevice::from_account(edit);
     if account_type == AccountType::Portal {
         edit.account_type = None;
         return portal(edit, device, now, known, errors);

@@ -201,7 +201,7 @@ fn apply(
     is_of_portal: bool,
 ) -> Result<(), FieldErrors> {
     let mut errors = FieldErrors::default();
-    let device = SentDevice::of_profile(&mut edit);
+    let device = SentDevice::from_profile(&mut edit);
     if is_of_portal {
         profile.device = device.applied_to(profile.device.as_deref(), &mut errors).map(Box::new);
     } else {
