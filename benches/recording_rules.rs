@@ -196,9 +196,9 @@ fn scan(
     for ((n, programmes), content) in (0..).zip(programmes).zip(contents) {
         let channels: Arc<[ChannelId]> = Arc::new([ChannelId(n + 1)]);
         let key = MatchKey { key: key(n), guide_ids: Vec::new(), channels: Arc::clone(&channels) };
-        if let Some(known) = cache.take(n, &key, file, (from, until), || Some(*content)) {
+        if let Some(known) = cache.take(n.into(), &key, file, (from, until), || Some(*content)) {
             scan.reuse(&key.key, &known.matches, from, until);
-            read.insert(n, known);
+            read.insert(n.into(), known);
             continue;
         }
         let Some(mut channel) = scan.channel(&key.key, &[], channels) else { continue };
@@ -207,7 +207,7 @@ fn scan(
         }
         if let Some(matches) = channel.finish(from, until) {
             let time = (from, until);
-            read.insert(n, KnownMatches { key, file, content: *content, time, matches });
+            read.insert(n.into(), KnownMatches { key, file, content: *content, time, matches });
         }
     }
     assert!(!scan.is_too_much(), "all programmes that rules select are found");

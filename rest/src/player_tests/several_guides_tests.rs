@@ -97,7 +97,7 @@ async fn a_second_guide_fills_the_hours_and_the_fields_that_the_first_one_lacks(
     let rule = rest.admin("POST", "/api/channels/series-rules/", json!({ "title": "Far" })).await;
     assert_eq!(rule.status, 200, "{}", rule.text);
     let list = get(&rest, "/api/channels/recordings/").await;
-    let titles: Vec<_> = list["results"].as_array().unwrap().iter().map(|it| row_title(it)).collect();
+    let titles: Vec<_> = list["results"].as_array().unwrap().iter().map(row_title).collect();
     assert_eq!(titles, ["Film", "Far"]);
 }
 
