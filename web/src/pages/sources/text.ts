@@ -23,7 +23,7 @@ export const text = texts({
 			expires: 'Expires',
 			refreshed: 'Refreshed',
 		},
-		types: { STD: 'Playlist', XC: 'Panel' },
+		types: { STD: 'Playlist', XC: 'Panel', STALKER: 'Portal' },
 		unlimited: 'no limit',
 		inactive: 'inactive',
 		stale: (n: number) => `${number(n)} missing from the list`,
