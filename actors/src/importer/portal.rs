@@ -20,7 +20,7 @@ use tracing::debug;
 
 use super::error::ImportError;
 use super::job::{ImportSummary, Job};
-use super::portal_channels::{Reader, ReaderParts};
+use super::portal_channels::{ChannelsReader, ReaderParts};
 use super::run;
 use crate::addresses::AccountAddresses;
 use crate::fetch::Fetch;
@@ -80,7 +80,7 @@ async fn list_channels(
     job: &Job,
     client: &PortalClient,
     parts: Arc<ReaderParts>,
-) -> Result<Reader, ImportError> {
+) -> Result<ChannelsReader, ImportError> {
     let request = client.request(&PortalQuestion::AllChannels).await.map_err(import_error)?;
     let (reader, end) = match list_at_once(fetch, job, &request, parts.clone()).await? {
         (_, Err(error)) if error.is_unauthorized() => {
@@ -95,7 +95,7 @@ async fn list_channels(
         Err(error) if error.is_unauthorized() => return Err(ImportError::Panel(error.to_string())),
         end => {
             debug!(account.id = %job.account.id, "a portal does not list all channels at once: {end:?}");
-            let mut reader = Reader::new(job.clone(), parts.clone());
+            let mut reader = ChannelsReader::new(job.clone(), parts.clone());
             read_pages(client, &mut reader, "*").await?;
             reader
         }
@@ -114,11 +114,11 @@ async fn list_at_once(
     job: &Job,
     request: &PortalRequest,
     parts: Arc<ReaderParts>,
-) -> Result<(Reader, Result<PortalList, PortalError>), ImportError> {
+) -> Result<(ChannelsReader, Result<PortalList, PortalError>), ImportError> {
     let source = PlaylistSource::Url(request.url.clone(), request.headers.clone(), request.reach);
     let (of_reader, of_parts) = (job.clone(), parts.clone());
     let (fed, read) = playlist::feed(fetch, source, &job.stop, move |bytes| {
-        let mut reader = Reader::new(of_reader, of_parts);
+        let mut reader = ChannelsReader::new(of_reader, of_parts);
         let end = reader.read(bytes)?;
         Ok::<_, ImportError>((reader, end))
     })
@@ -126,19 +126,23 @@ async fn list_at_once(
     match fed.map_err(PortalFailure::from) {
         Ok(()) => read.unwrap_or(Err(ImportError::Panicked)),
         Err(failure) if failure.is_unauthorized() => {
-            Ok((Reader::new(job.clone(), parts), Err(PortalError::Unauthorized)))
+            Ok((ChannelsReader::new(job.clone(), parts), Err(PortalError::Unauthorized)))
         }
         // The server has answered, so its pages may be there.
         Err(PortalFailure::Fetch(error)) if error.is_answer() => {
             debug!(account.id = %job.account.id, "failed to read all channels of a portal: {error}");
-            Ok((Reader::new(job.clone(), parts), Err(PortalError::Nothing)))
+            Ok((ChannelsReader::new(job.clone(), parts), Err(PortalError::Nothing)))
         }
         Err(failure) => Err(import_error(failure)),
     }
 }
 
 /// Reads the pages of a genre, one after the other.
-async fn read_pages(client: &PortalClient, reader: &mut Reader, genre: &str) -> Result<(), ImportError> {
+async fn read_pages(
+    client: &PortalClient,
+    reader: &mut ChannelsReader,
+    genre: &str,
+) -> Result<(), ImportError> {
     let (mut page, mut n_pages, mut n_barren, mut n_barren_max) = (1, 1, 0, BARREN_PAGES_MAX);
     while page <= n_pages && n_barren < n_barren_max && !reader.is_full() {
         if page > 1 {

@@ -452,7 +452,7 @@ fn live_streams_of_a_panel_are_asked_for_in_the_form_in_force() {
 
 #[test]
 fn a_stream_of_a_portal_is_read_by_the_gateway_with_each_device_and_without_secret_headers() {
-    let mut account = account(1, 3);
+    let mut account = account(4, 3);
     account.list =
         PlaylistLocation::Portal(PortalPlace { server: SourceUrl::new("http://p.example"), endpoint: None });
     account.headers.set("X-Token", "secret");
@@ -466,16 +466,16 @@ fn a_stream_of_a_portal_is_read_by_the_gateway_with_each_device_and_without_secr
         needs_link: true,
     };
     let url = address.url(&SourceUrl::new("http://p.example"));
-    let mut ruled = stream(2, 1, url.expose());
+    let mut ruled = stream(2, 4, url.expose());
     ruled.rule.url = Some(SourceUrl::new("stalker://p.example/itv/7"));
-    let mut edited = stream(3, 1, url.expose());
+    let mut edited = stream(3, 4, url.expose());
     edited.manual.url = Some(SourceUrl::new("http://own.example/7.ts"));
     for delivery in [Delivery::Proxy, Delivery::Redirect, Delivery::Command] {
-        for stream in [stream(1, 1, url.expose()), ruled.clone()] {
+        for stream in [stream(1, 4, url.expose()), ruled.clone()] {
             let plan = plan_of(&[stream], std::slice::from_ref(&account), delivery);
             assert_eq!(
                 order(&plan).iter().map(|it| it.1).collect::<Vec<_>>(),
-                [12, 11],
+                [42, 41],
                 "those with a device"
             );
             for candidate in &plan.candidates {
@@ -492,11 +492,11 @@ fn a_stream_of_a_portal_is_read_by_the_gateway_with_each_device_and_without_secr
     let plan = plan_of(&[edited], std::slice::from_ref(&account), Delivery::Proxy);
     assert!(plan.candidates.iter().all(|it| it.url.expose() == "http://own.example/7.ts"));
     account.profiles.iter_mut().for_each(|it| it.device = None);
-    let plan = plan_of(&[stream(1, 1, url.expose())], &[account], Delivery::Proxy);
+    let plan = plan_of(&[stream(1, 4, url.expose())], &[account], Delivery::Proxy);
     let reasons: Vec<_> = plan.unplayable.iter().map(|it| it.1.to_string()).collect();
     assert_eq!(reasons, ["the profile of its account has no MAC address"]);
     // The address is for the streams of portals alone.
-    let plan = plan_of(&[stream(1, 1, url.expose())], &[self::account(1, 1)], Delivery::Proxy);
+    let plan = plan_of(&[stream(1, 4, url.expose())], &[self::account(4, 1)], Delivery::Proxy);
     assert!(plan.candidates.is_empty() && plan.unplayable.len() == 1);
 }
 
