@@ -27,18 +27,18 @@ async fn edits_by_admins_survive_refreshes_and_clearing_them_shows_the_current_v
                 it.stream_profile = Some(StreamProfileId(1));
             })
             .await;
-        for round in 1..=3 {
-            fixture.server.body(list((0..n_entries).rev().map(|it| (it, format!("Theirs {it}.{round}")))));
+        for (round, colour) in (1..).zip(["red", "green", "blue"]) {
+            fixture.server.body(list((0..n_entries).rev().map(|it| (it, format!("Theirs {it} {colour}")))));
             let imported = fixture.import(A, START + round * HOUR).await.unwrap();
             assert_eq!(imported.n_changed as usize, n_entries);
             let stream = fixture.streams(A).await.into_iter().find(|it| it.id == id).unwrap();
             assert_eq!((stream.name(), stream.group()), ("Ours", None));
             assert_eq!(stream.stream_profile, Some(StreamProfileId(1)));
-            assert_eq!(stream.provider.name, format!("Theirs 5.{round}"));
+            assert_eq!(stream.provider.name, format!("Theirs 5 {colour}"));
         }
         fixture.edit(id, |it| it.manual = Default::default()).await;
         let stream = fixture.streams(A).await.into_iter().find(|it| it.id == id).unwrap();
-        assert_eq!((stream.name(), stream.group()), ("Theirs 5.3", Some("Group 5")));
+        assert_eq!((stream.name(), stream.group()), ("Theirs 5 blue", Some("Group 5")));
     }
 }
 

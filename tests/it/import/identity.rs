@@ -18,7 +18,8 @@ async fn a_stream_keeps_its_id_over_ten_refreshes_with_shuffles_renames_and_gaps
         let mut entries = Vec::new();
         for number in 0..300 {
             if dice.roll(10) > 0 {
-                entries.push((number, format!("Name {number} of {}", dice.roll(3))));
+                let colour = ["red", "green", "blue"][dice.roll(3)];
+                entries.push((number, format!("Name {number} {colour}")));
             }
         }
         dice.shuffle(&mut entries);
