@@ -74,10 +74,12 @@ fn text(catalogue: &Catalogue, existing: &[Channel], new: &NewImport) -> String 
         put(&mut text, "would make no channels (--no-channels)");
         return text;
     }
+    // The exact id counts first, and then one in another case.
     let known: HashSet<String> =
-        existing.iter().map(|it| channel_key(it.tvg_id.as_deref(), &it.name)).collect();
+        existing.iter().map(|it| channel_key(it.tvg_id.as_deref(), &it.name).to_lowercase()).collect();
     let is_selected = |it: &&Channel| is_in_groups(Some(name_of(it)), &new.groups);
-    let is_known = |it: &&Channel| known.contains(&channel_key(it.tvg_id.as_deref(), &it.name));
+    let is_known =
+        |it: &&Channel| known.contains(&channel_key(it.tvg_id.as_deref(), &it.name).to_lowercase());
     let (added, made): (Vec<_>, Vec<_>) = catalogue.channels.iter().filter(is_selected).partition(is_known);
     put(&mut text, &format!("would make {} channel(s):", made.len()));
     for channel in made.iter().take(LISTED_MAX) {

@@ -65,6 +65,8 @@ impl Merge {
 pub(super) struct MergeTargets {
     by: MergeBy,
     channels: HashMap<String, ChannelId>,
+    /// Channels that existed before, by their keys in lower case: for a stream whose key no channel has exactly.
+    in_any_case: HashMap<String, ChannelId>,
     /// Channels that this operation created, which are kept for the undo when they are complete.
     created: BTreeMap<ChannelId, Channel>,
     /// Channels that existed before, as they were.
@@ -77,18 +79,23 @@ impl MergeTargets {
     pub(super) fn new(by: MergeBy, channels: &Table<Channel>) -> Self {
         let mut all: Vec<_> = channels.iter().collect();
         all.sort_by_key(|it| (it.number.is_none(), it.number, it.id));
-        let mut of_key = HashMap::new();
+        let (mut of_key, mut in_any_case) = (HashMap::new(), HashMap::new());
         for channel in all {
             if let Some(key) = by.key(&channel.name, channel.tvg_id.as_deref()) {
+                in_any_case.entry(key.to_lowercase()).or_insert(channel.id);
                 of_key.entry(key).or_insert(channel.id);
             }
         }
-        Self { by, channels: of_key, created: BTreeMap::new(), merged: BTreeMap::new(), n_streams: 0 }
+        let (created, merged) = (BTreeMap::new(), BTreeMap::new());
+        Self { by, channels: of_key, in_any_case, created, merged, n_streams: 0 }
     }
 
     /// Adds a stream to the channel with its key, if there is one.
     pub(super) fn add(&mut self, write: &mut Write<'_>, stream: &Stream) -> Result<Merge, Refusal> {
-        let id = self.by.key(stream.name(), stream.tvg_id()).and_then(|it| self.channels.get(&it).copied());
+        let key = self.by.key(stream.name(), stream.tvg_id());
+        let id = key.and_then(|it| {
+            self.channels.get(&it).or_else(|| self.in_any_case.get(&it.to_lowercase())).copied()
+        });
         let before = id.map_or(Ok(None), |it| write.get::<Channel>(it.0))?;
         let (Some(id), Some(before)) = (id, before) else { return Ok(Merge::NoChannel) };
         if before.streams.contains(&stream.id) {
