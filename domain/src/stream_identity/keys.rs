@@ -96,7 +96,7 @@ pub struct KeyReader {
 
 impl KeyReader {
     /// Creates a reader with a new random key. `logins` are the users and passwords of the account; see
-    /// [`account_logins`].
+    /// [`account_logins`](super::account_logins).
     pub fn new(logins: Vec<String>) -> Self {
         let hasher = RandomState::new();
         Self { marks: MarkReader::new(hasher.clone()), hasher, logins, buffer: String::new() }
