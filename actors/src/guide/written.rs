@@ -12,8 +12,7 @@ use storage::{BulkWrite, Models};
 use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 
-use super::collector::DAY_SECONDS;
-use super::collector::{CHANNEL_ID_MAX, CollectedChannels};
+use super::collector::{CHANNEL_ID_MAX, CollectedChannels, DAY_SECONDS};
 use super::error::GuideError;
 use super::landing::{self, Landing};
 

@@ -2,10 +2,8 @@ use std::time::Duration;
 
 use domain::channel::Channel;
 use domain::guide::programme::{EpisodeNumber, Programme};
-use domain::guide::source::{GuideSource, GuideSourceKind};
-use domain::ids::{AccountId, ChannelId, GuideChannelId, StreamId};
-use domain::source_url::SourceUrl;
-use domain::stream::{Stream, StreamProperties};
+use domain::guide::source::GuideSourceKind;
+use domain::ids::{ChannelId, GuideChannelId};
 use domain::time::iso_millis;
 use domain::user::UserLevel;
 use serde_json::{Value, json};
@@ -339,33 +337,6 @@ async fn rules_are_applied_when_their_owners_get_the_right_to_record() {
         assert!(tokio::time::Instant::now() < deadline, "the rule is not applied");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    following.abort();
-}
-
-#[tokio::test]
-async fn rules_are_applied_when_a_guide_gets_an_offset() {
-    let (rest, now) = (stage().await, now());
-    guide(&rest, vec![episode(now, 2, "Show", 1)], vec![], vec![]).await;
-    let channel = rest.models.channels.load().get(1).unwrap().clone();
-    rest.put([Channel { streams: vec![StreamId(70)], ..Channel::clone(&channel) }]).await;
-    assert_eq!(rest.admin("POST", SERIES, json!({ "title": "Show" })).await.status, 200);
-    assert_eq!(recordings(&rest, now).await, ["1@2 scheduled"]);
-    let following = tokio::spawn(rest.context.recordings.recording_rules.clone().follow());
-    let until = async |expected: [&str; 1]| {
-        let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
-        while recordings(&rest, now).await != expected {
-            assert!(tokio::time::Instant::now() < deadline, "the rule is not applied: {expected:?}");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    let source = rest.models.guide_sources.load().iter().next().unwrap().clone();
-    rest.put([GuideSource { offset_minutes: 60, ..GuideSource::clone(&source) }]).await;
-    until(["1@3 scheduled"]).await;
-    // The playlist says that the stream of the channel is late.
-    let mut facts = StreamProperties::new("Late", SourceUrl::new("http://tv.example/2.ts"));
-    facts.guide_offset = 120;
-    rest.put([Stream::new(StreamId(70), AccountId(2), facts, 0)]).await;
-    until(["1@5 scheduled"]).await;
     following.abort();
 }
 
