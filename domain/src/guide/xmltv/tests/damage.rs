@@ -24,8 +24,8 @@ fn guide_of(programmes: &[String]) -> String {
     format!("{head}<tv generator-info-name=\"x\">\n{channels}{}<!-- the end --></tv>\n", programmes.concat())
 }
 
-/// Reads a guide whose only damage is in one programme: it costs nothing else. Returns the other items that were read, in
-/// which the damaged programme is.
+/// Reads a guide with one damaged programme, and checks that all other items are read whole. Returns what was read besides
+/// them: the damaged programme, if it was read.
 fn others_stay(guide: &str, whole: &[Item], damaged: usize) -> Vec<Item> {
     let (items, error, _) = read(guide);
     assert_eq!(error, None, "{guide}");
