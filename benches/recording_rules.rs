@@ -52,7 +52,7 @@ fn main() {
 
     let (compile_ms, set) = timed(|| RuleSet::new(rules.iter().map(|it| &**it), []));
     drop(set);
-    let tests = || RuleSet::tests(rules.iter().map(|it| &**it), []);
+    let tests = || RuleSet::tests(rules.iter().map(|it| &**it), [], |_| None);
     let mut cache = MatchCache::default();
     let mut contents = vec![0_u64; N_CHANNELS as usize];
     let (find_ms, found) = timed(|| scan(&mut cache, tests(), &programmes, &contents));

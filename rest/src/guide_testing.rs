@@ -46,7 +46,8 @@ pub(crate) type TestChannel<'a> = (u32, &'a str, Vec<Programme>);
 
 /// Writes the next guide of a source.
 pub(crate) async fn put_guide(rest: &Rest, source: GuideSource, channels: Vec<TestChannel<'_>>) {
-    let (files, id) = (rest.context.guide.guides.files.clone(), source.id);
+    let (files, id, time_zone) =
+        (rest.context.guide.guides.files.clone(), source.id, source.time_zone.clone());
     let records = channels.iter().map(|(channel, key, _)| GuideChannel {
         id: GuideChannelId(*channel),
         source: id,
@@ -69,7 +70,8 @@ pub(crate) async fn put_guide(rest: &Rest, source: GuideSource, channels: Vec<Te
     let generation = finished.generation();
     rest.put([source]).await;
     rest.put(records).await;
-    rest.put([GuideState { status: GuideStatus::Success, generation, ..GuideState::new(id) }]).await;
+    let state = GuideState { status: GuideStatus::Success, generation, time_zone, ..GuideState::new(id) };
+    rest.put([state]).await;
     let files = rest.context.guide.guides.files.clone();
     tokio::task::spawn_blocking(move || files.install(finished)).await.unwrap();
 }

@@ -8,6 +8,7 @@ pub mod auth;
 pub mod backups;
 pub mod disk_space;
 pub mod files;
+mod followed_guides;
 pub mod guide;
 pub mod http_client;
 pub mod image_types;

@@ -29,6 +29,7 @@ use storage::{Change, ChangeMessage, Models, Record, Write};
 use tokio::time::sleep;
 use tracing::{info, warn};
 
+use crate::followed_guides::{FollowedGuides, GuideZones};
 use crate::guide::{ChannelGuide, GuideKey, Guides};
 
 /// How often rules are applied without any change, because time passes.
@@ -92,6 +93,8 @@ struct RulesState {
     evaluation: tokio::sync::Mutex<()>,
     /// Programmes that the last evaluation of all rules has found.
     matches: Mutex<MatchCache>,
+    /// The zones of guides at the last evaluation of all rules.
+    zones: Mutex<GuideZones>,
 }
 
 impl RecordingRules {
@@ -204,7 +207,9 @@ impl RecordingRules {
         let recordings: Vec<_> = recordings.iter().cloned().collect();
         let by_hand = recordings.iter().map(|it| &**it).filter(|_| matches!(scope, RuleScope::All));
         let by_hand: Vec<_> = by_hand.collect();
-        let tests = RuleSet::tests(rules.iter().map(|it| &**it), by_hand);
+        let sources = FollowedGuides::new(&self.models, &self.guides);
+        let tests =
+            RuleSet::tests(rules.iter().map(|it| &**it), by_hand, |it| sources.of(it).map(|it| it.key));
         let mut cache = matches!(scope, RuleScope::All).then(|| self.state.matches.lock());
         let set = match &mut cache {
             Some(cache) => cache.set_of(tests),
@@ -220,11 +225,14 @@ impl RecordingRules {
         if scan.is_too_much() {
             warn!("rules of recordings select too many programmes of the guide; some are left out");
         }
-        let found = scan.finish();
+        let (airings, mut covered) = scan.finish();
+        if matches!(scope, RuleScope::All) {
+            covered.extend(sources.moved(&recordings, &mut self.state.zones.lock()));
+        }
         let memories = models.rule_memories.load();
         let memories: HashMap<_, _> = memories.iter().map(|it| (it.id, Arc::clone(it))).collect();
         let planning = Planning { rules: &rules, recordings: &recordings, memories: &memories, now };
-        let mut changes = planning.run(&self.models, found, plan);
+        let mut changes = planning.run(&self.models, (airings, covered), plan);
         let folder = self.recorder.folder();
         if !folder.is_some_and(RecordingsFolder::is_marked) {
             // Their disk is not mounted, so that their files cannot go with them.

@@ -36,6 +36,7 @@ pub use self::lost::time_at;
 pub use self::missed::{FetchedFile, FilledFile, MISSED_MS_MIN, MissedWork};
 pub use self::parts::{LeftFiles, PARTS_MAX};
 pub use self::player_id::{FILM_CATEGORY, RECORDING_NUMBER_FIRST, SERIES_CATEGORY, stable_hash};
+pub use self::programme::SHIFTED_ID;
 pub use self::rank::{RecordingClaim, RecordingRank};
 pub use self::remux::{ProbedFile, RemuxFormat, ffmetadata};
 pub use self::settings::{ComskipMode, DvrSettings, OFFSET_MINUTES_MAX, QUOTA_BYTES_MAX, RETENTION_DAYS_MAX};

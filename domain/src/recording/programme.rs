@@ -3,7 +3,17 @@
 use super::{DESCRIPTION_CHARS_MAX, PROGRAMME_TEXT_CHARS_MAX, RecordedProgramme};
 use crate::guide::programme::Programme;
 
+/// Separates the id of a programme in the guide from the minutes by which a channel shows it later.
+pub const SHIFTED_ID: char = '_';
+
 impl RecordedProgramme {
+    /// Returns whether both have the same place in the guide, also if they are shown at different times because the offset of
+    /// the guide has changed.
+    pub fn is_same_place(&self, other: &Self) -> bool {
+        let place = |it: &'_ Self| Some(it.id.as_deref()?.split(SHIFTED_ID).next()?.to_owned());
+        place(self).filter(|it| !it.is_empty()).is_some_and(|it| Some(it) == place(other))
+    }
+
     /// Returns what a recording keeps of a programme of the guide channel with this key. Title and sub-title are without
     /// marks, so that the recordings of a series have one name.
     pub fn from_guide(programme: &Programme, id: String, tvg_id: &str) -> Self {

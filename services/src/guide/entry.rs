@@ -7,13 +7,12 @@ use domain::guide::programme::{Programme, ProgrammeId, from_xml, to_xml};
 use domain::guide::shift::OFFSET_MINUTES_MAX;
 use domain::guide::source::{GuideSource, GuideSourceKind};
 use domain::ids::{ChannelId, GuideChannelId};
+use domain::recording::SHIFTED_ID;
 use serde::{Serialize, Serializer};
 use storage::guide::{ProgrammeRef, StoredProgramme};
 
 /// Start of the ids of generated programmes.
 const GENERATED: &str = "dummy-";
-/// Separates the number of a moved programme from its minutes.
-const MOVED: char = '_';
 
 /// The id of a programme: stable as long as the programme keeps channel and start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,7 +30,7 @@ impl fmt::Display for EntryId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stored(id, 0) => id.fmt(f),
-            Self::Stored(id, minutes) => write!(f, "{id}{MOVED}{minutes}"),
+            Self::Stored(id, minutes) => write!(f, "{id}{SHIFTED_ID}{minutes}"),
             Self::Generated(channel, start) => write!(f, "{GENERATED}{channel}-{start}"),
         }
     }
@@ -59,7 +58,7 @@ impl FromStr for EntryId {
                 Ok(Self::Generated(ChannelId(channel), start))
             }
             None => {
-                let (id, minutes) = match text.split_once(MOVED) {
+                let (id, minutes) = match text.split_once(SHIFTED_ID) {
                     Some((id, minutes)) => (id, minutes_of(minutes).ok_or(())?),
                     None => (text, 0),
                 };

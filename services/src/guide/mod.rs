@@ -355,26 +355,21 @@ impl ChannelGuide {
         GuideKey { guides: self.guides.iter().map(|it| (it.guide_channel.id, it.offset)).collect(), channel }
     }
 
-    /// Returns a pair that is another one after a refresh of a file with its programmes, and with another offset: of one file
-    /// without an offset, its source and its generation. `None` if programmes follow from the name of the channel.
+    /// Returns a pair that is another one after a refresh of a file with its programmes: of one file, its source and its
+    /// generation. `None` if programmes follow from the name of the channel.
     pub fn file(&self) -> Option<(u32, u64)> {
         let files: Option<Vec<_>> = self.guides.iter().map(OneGuide::file).collect();
-        let (files, offsets) = (files?, self.offsets());
-        match (files.as_slice(), offsets.as_slice()) {
-            ([one], [0]) => Some(*one),
-            (several, offsets) => Some((several.first()?.0, hash_of(&(several, offsets)))),
+        let files = files?;
+        match files.as_slice() {
+            [one] => Some(*one),
+            several => Some((several.first()?.0, hash_of(&several))),
         }
-    }
-
-    /// Returns the offset of each guide in seconds.
-    fn offsets(&self) -> Vec<i64> {
-        self.guides.iter().map(|it| it.offset.seconds()).collect()
     }
 
     /// Returns a number that other programmes have another of; `None` if they are generated or cannot be read. Blocks.
     pub fn content(&self) -> Option<u64> {
         let contents: Option<Vec<_>> = self.guides.iter().map(OneGuide::content).collect();
-        contents.map(|it| hash_of(&(it, self.offsets())))
+        contents.map(|it| hash_of(&it))
     }
 
     /// Returns the programmes that overlap `from..until`, in seconds since 1970, by their start. Blocks.

@@ -188,14 +188,15 @@ impl RuleSet {
         rules: impl IntoIterator<Item = &'a RecordingRule>,
         recordings: impl IntoIterator<Item = &'a Recording>,
     ) -> Self {
-        Self::from_tests(Self::tests(rules, recordings))
+        Self::from_tests(Self::tests(rules, recordings, |_| None))
     }
 
-    /// Returns the tests of rules, and of the recordings of users that follow the guide. Disabled and weekly rules select no
-    /// programme.
+    /// Returns the tests of rules, and of the recordings of users that follow the guide: on the guide channel that `guide_key`
+    /// returns, or on the one that they followed so far. Disabled and weekly rules select no programme.
     pub fn tests<'a>(
         rules: impl IntoIterator<Item = &'a RecordingRule>,
         recordings: impl IntoIterator<Item = &'a Recording>,
+        guide_key: impl Fn(&Recording) -> Option<String>,
     ) -> Vec<(RuleSubject, ProgrammeTest)> {
         let of_rule = |(at, rule): (u32, &RecordingRule)| match &rule.selection {
             RuleSelection::Programmes(test) if rule.enabled => Some((RuleSubject::Rule(at), test.clone())),
@@ -206,7 +207,7 @@ impl RuleSet {
             let followed = followed.filter(|it| it.rule.is_none())?;
             let programme = it.programme.as_ref().filter(|it| !it.title.is_empty())?;
             let title = TextTest { mode: TextMode::Exact, text: programme.title.clone() };
-            let tvg_id = Some(followed.guide_key.clone());
+            let tvg_id = Some(guide_key(it).unwrap_or_else(|| followed.guide_key.clone()));
             let test = ProgrammeTest { tvg_id, title: Some(title), ..ProgrammeTest::default() };
             Some((RuleSubject::Recording(it.id.0), test))
         };

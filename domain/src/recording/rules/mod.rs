@@ -3,6 +3,7 @@
 //! [`RuleSet`] finds the programmes of a guide that rules select, [`plan()`] decides what is recorded of them, and
 //! [`preview()`] shows it beforehand.
 
+mod attach;
 mod episode;
 mod matching;
 mod normal_text;

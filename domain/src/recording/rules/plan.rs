@@ -12,14 +12,10 @@ use jiff::tz::TimeZone;
 use uuid::Uuid;
 
 use super::matching::RuleSubject;
-use super::normal_text::is_same;
 use super::{EpisodeKey, HORIZON_MS, RecordingRule, RuleMemory, RuleSelection};
-use crate::guide::marks::{MarkedText, plain};
 use crate::ids::{ChannelId, RecordingId, RecordingRuleId, UserId};
 use crate::recording::{FollowedAiring, RECORDING_MS_MAX, RecordedProgramme, Recording, RecordingStatus};
 
-/// How far a programme can move and still be recognised by its title alone, or while it is recorded, in milliseconds.
-const MOVED_MS_MAX: i64 = 6 * 60 * 60 * 1000;
 /// How far the programme of a recording that a user made can move, in milliseconds.
 const MOVED_BY_HAND_MS_MAX: i64 = 24 * 60 * 60 * 1000;
 
@@ -147,8 +143,8 @@ pub(super) fn decide(
 /// The identity of an episode for one user.
 type Wanted = (Option<UserId>, EpisodeKey);
 
-struct Plan<'i, 'a> {
-    input: &'i PlanInput<'a>,
+pub(super) struct Plan<'i, 'a> {
+    pub(super) input: &'i PlanInput<'a>,
     by_rule: HashMap<RecordingRuleId, Vec<&'i Arc<Recording>>>,
     /// Episodes that are scheduled, being recorded or complete.
     taken: HashMap<Wanted, u32>,
@@ -206,77 +202,6 @@ impl<'i, 'a> Plan<'i, 'a> {
         self.create(rule, &own, &live, &airings, &attached);
     }
 
-    /// Returns the position of the recording of each airing.
-    fn attach(
-        &self,
-        live: &[&Arc<Recording>],
-        airings: &[Arc<Airing>],
-        moved_max: i64,
-    ) -> HashMap<usize, usize> {
-        let mut attached = HashMap::new();
-        let mut open: Vec<usize> = (0..live.len()).collect();
-        let now = self.input.now;
-        // Those whose programme has not moved, before others can take it.
-        open.retain(|at| {
-            let (Some(recording), Some(followed)) =
-                (live.get(*at), live.get(*at).and_then(|it| it.followed.as_ref()))
-            else {
-                return false;
-            };
-            // The guide can say later which episode it is, but not if it shows the episode elsewhere.
-            let is_known = followed.episode.is_known();
-            let has_gone = || !airings.iter().any(|it| it.start > now && it.is_episode(followed.episode));
-            let is_it = |it: &Airing| {
-                is_on(it, followed)
-                    && it.start == followed.start
-                    && (it.is_episode(followed.episode)
-                        || (has_same_title(it, recording)
-                            && (!is_known || !it.episode.is_known() || has_gone())))
-            };
-            let found =
-                airings.iter().enumerate().position(|(n, it)| is_it(it) && !attached.contains_key(&n));
-            found.is_none_or(|n| attached.insert(n, *at).is_some())
-        });
-        for at in open {
-            let Some(recording) = live.get(at) else { continue };
-            let Some(followed) = &recording.followed else { continue };
-            // A guide without any programme at that time is incomplete, and says nothing about a move.
-            if !followed.guide_key.is_empty() && !self.input.covered.contains(&recording.id) {
-                continue;
-            }
-            let has_begun = recording.has_begun(now);
-            let distance = |it: &Airing| it.start.saturating_sub(followed.start).saturating_abs();
-            let is_it = |it: &Airing| {
-                let is_same_episode = match followed.episode.is_known() && it.episode.is_known() {
-                    true => it.is_episode(followed.episode) && distance(it) <= moved_max,
-                    false => {
-                        // A title is too little for a second recording of one episode.
-                        let is_wanted = || {
-                            self.is_taken(recording.owner, it)
-                                || attached
-                                    .keys()
-                                    .any(|n| airings.get(*n).is_some_and(|of| of.episode == it.episode))
-                        };
-                        let is_free = !it.episode.is_known() || !is_wanted();
-                        is_free
-                            && distance(it) <= MOVED_MS_MAX.min(moved_max)
-                            && has_same_title(it, recording)
-                    }
-                };
-                let can_follow = match has_begun {
-                    true => is_on(it, followed) && it.end > now && distance(it) <= MOVED_MS_MAX,
-                    false => it.start > now,
-                };
-                is_same_episode && can_follow
-            };
-            let free = airings.iter().enumerate().filter(|(n, it)| !attached.contains_key(n) && is_it(it));
-            if let Some((n, _)) = free.min_by_key(|(_, it)| (!is_on(it, followed), distance(it), it.start)) {
-                attached.insert(n, at);
-            }
-        }
-        attached
-    }
-
     /// Moves recordings to where their programmes are.
     fn update(
         &mut self,
@@ -319,7 +244,7 @@ impl<'i, 'a> Plan<'i, 'a> {
         *self.taken.entry((before.owner, episode)).or_default() += 1;
     }
 
-    fn is_taken(&self, owner: Option<UserId>, airing: &Airing) -> bool {
+    pub(super) fn is_taken(&self, owner: Option<UserId>, airing: &Airing) -> bool {
         airing.episode_keys().any(|it| self.taken.get(&(owner, it)).is_some_and(|n| *n > 0))
     }
 
@@ -525,17 +450,6 @@ fn is_edited(recording: &Recording) -> bool {
 /// Returns whether an episode with such a recording needs no other: one that a user stopped was enough for that user.
 pub(super) fn takes_episode(status: RecordingStatus) -> bool {
     !matches!(status, RecordingStatus::Interrupted | RecordingStatus::Failed)
-}
-
-fn is_on(airing: &Airing, followed: &FollowedAiring) -> bool {
-    airing.guide_key.eq_ignore_ascii_case(&followed.guide_key)
-}
-
-fn has_same_title(airing: &Airing, recording: &Recording) -> bool {
-    let title = |it: &Option<RecordedProgramme>| {
-        it.as_ref().map(|it| plain(&it.title, MarkedText::Title).into_owned()).unwrap_or_default()
-    };
-    is_same(&title(&airing.programme), &title(&recording.programme))
 }
 
 /// Returns the showing of a weekly rule on one day.

@@ -68,7 +68,7 @@ proptest! {
             shift += hours[n];
             let wanted = if n >= changes_rules { &other_rules } else { &rules };
             let rules: Vec<_> = wanted.iter().cloned().map(rule).collect();
-            let tests = || RuleSet::tests(&rules, &recordings);
+            let tests = || RuleSet::tests(&rules, &recordings, |_| None);
             let (from, until) = (NOW + (shift - 8) * HOUR, NOW + (shift + 8) * HOUR);
             let fresh = look(&mut MatchCache::default(), tests(), guide, &guides, &recordings, (from, until), (0, &mut 0));
             let kept = look(&mut cache, tests(), guide, &guides, &recordings, (from, until), (n as u64, &mut n_read));
@@ -87,7 +87,7 @@ proptest! {
     ) {
         let guides = [guide];
         let find = |rules: &[RecordingRule]| {
-            let tests = RuleSet::tests(rules, []);
+            let tests = RuleSet::tests(rules, [], |_| None);
             let all = (i64::MIN / 1000, i64::MAX / 1000);
             look(&mut MatchCache::default(), tests, &guides[0], &guides, &[], all, (0, &mut 0)).0
         };

@@ -30,6 +30,8 @@ struct Stage {
     memories: HashMap<RecordingRuleId, Arc<RuleMemory>>,
     /// Guide channels with their key, their channels and their programmes.
     guide: Vec<(String, Vec<u32>, Vec<Programme>)>,
+    /// How much later than the guide says the channels show its programmes, in seconds.
+    offset: i64,
     /// Seconds since 1970.
     now: i64,
     zone: TimeZone,
@@ -43,6 +45,7 @@ impl Stage {
             recordings: Vec::new(),
             memories: HashMap::new(),
             guide: Vec::new(),
+            offset: 0,
             now: NOW,
             zone: TimeZone::UTC,
             n_new_max: 20_000,
@@ -71,7 +74,11 @@ impl Stage {
             for it in programmes {
                 let mut inner = String::new();
                 to_xml(it, &mut inner);
-                channel.programme(it.start, it.stop, &inner, || format!("{key}-{}", it.start));
+                let id = match self.offset {
+                    0 => format!("{key}-{}", it.start),
+                    offset => format!("{key}-{}_{offset}", it.start),
+                };
+                channel.programme(it.start + self.offset, it.stop + self.offset, &inner, || id);
             }
             channel.finish(i64::MIN, i64::MAX);
         }

@@ -54,6 +54,61 @@ fn the_end_of_a_running_recording_follows_its_programme() {
     assert_eq!(stage.scheduled(), ["1@1-5"], "an end in the past is none");
 }
 
+/// Another offset of the guide moved a recording only if the guide had another programme at the old time.
+#[test]
+fn a_recording_follows_its_programme_when_the_offset_of_the_guide_changes() {
+    let mut stage = Stage::new([rule(exact("Show"))]).guide("a", &[1], [episode(5, "Show", 1)]);
+    assert_eq!(stage.scheduled(), ["1@5-6"]);
+    for (hours, expected) in [(1, "1@6-7"), (-4, "1@1-2"), (30, "1@35-36"), (0, "1@5-6")] {
+        stage.offset = hours * HOUR;
+        assert_eq!(stage.scheduled(), [expected], "the guide has nothing else");
+        assert_eq!(stage.evaluate(), 0);
+    }
+    // Each recording stays with its own programme, although another one of the same name is shown at its old time.
+    let shown = || [5, 6, 7].map(|it| programme(it, it + 1, "News"));
+    let mut stage = Stage::new([rule(exact("News"))]).guide("a", &[1], shown());
+    assert_eq!(stage.scheduled(), ["1@5-6", "1@6-7", "1@7-8"]);
+    stage.recordings.truncate(1);
+    stage.rules.clear();
+    stage.edit(0, |it| it.followed.as_mut().unwrap().rule = None);
+    stage.offset = HOUR;
+    assert_eq!(stage.scheduled(), ["1@6-7"], "made by hand");
+    // A programme that has begun at its new time is recorded from now on, and one that is over is not.
+    let mut stage = Stage::new([rule(exact("Show"))]).guide("a", &[1], [episode(5, "Show", 1)]);
+    assert_eq!(stage.scheduled(), ["1@5-6"]);
+    stage.now = NOW + HOUR / 2;
+    stage.offset = -5 * HOUR;
+    assert_eq!(stage.scheduled(), ["1@0-1"]);
+    let mut stage = Stage::new([rule(exact("Show"))]).guide("a", &[1], [episode(5, "Show", 1)]);
+    assert_eq!(stage.scheduled(), ["1@5-6"]);
+    stage.offset = -9 * HOUR;
+    assert_eq!(stage.scheduled(), ["1@5-6"]);
+    // The programme at this place of the guide is another one now.
+    let mut stage = Stage::new([rule(exact("Show"))]).guide("a", &[1], [episode(5, "Show", 1)]);
+    assert_eq!(stage.scheduled(), ["1@5-6"]);
+    let mut stage = stage.guide("a", &[1], [episode(5, "Show", 2)]);
+    stage.offset = HOUR;
+    assert_eq!(stage.scheduled(), ["1@5-6", "1@6-7"]);
+}
+
+/// Only the channels of one stream are late.
+#[test]
+fn a_recording_stays_on_its_channel_when_only_that_one_gets_an_offset() {
+    let shown = || [episode(5, "Show", 1)];
+    let mut stage = Stage::new([rule(exact("Show"))]).guide("a", &[1], shown()).guide("b", &[2], []);
+    assert_eq!(stage.scheduled(), ["1@5-6"]);
+    let all = stage.planned(|input| input.airings);
+    let one = Arc::clone(&all[0].1);
+    let late = Airing { start: one.start + HOUR * 1000, end: one.end + HOUR * 1000, ..Airing::clone(&one) };
+    let other = Airing { channels: Arc::new([ChannelId(2)]), ..Airing::clone(&one) };
+    let changes = stage.planned(|input| {
+        let airings = [other, late].map(|it| (RuleSubject::Rule(0), Arc::new(it))).to_vec();
+        plan(PlanInput { airings, ..input })
+    });
+    let [PlannedChange::Update { after, .. }] = &*changes else { panic!("{changes:?}") };
+    assert_eq!((after.channel, after.start), (ChannelId(1), (NOW + 6 * HOUR) * 1000));
+}
+
 #[test]
 fn a_broken_guide_cancels_nothing() {
     let mut stage =

@@ -2,8 +2,10 @@ use std::time::Duration;
 
 use domain::channel::Channel;
 use domain::guide::programme::{EpisodeNumber, Programme};
-use domain::guide::source::GuideSourceKind;
-use domain::ids::{ChannelId, GuideChannelId};
+use domain::guide::source::{GuideSource, GuideSourceKind};
+use domain::ids::{AccountId, ChannelId, GuideChannelId, StreamId};
+use domain::source_url::SourceUrl;
+use domain::stream::{Stream, StreamProperties};
 use domain::time::iso_millis;
 use domain::user::UserLevel;
 use serde_json::{Value, json};
@@ -332,12 +334,106 @@ async fn rules_are_applied_when_their_owners_get_the_right_to_record() {
     assert_eq!(recordings(&rest, now).await, [] as [&str; 0]);
     let following = tokio::spawn(rest.context.recordings.recording_rules.clone().follow());
     set(json!(true)).await;
+    until(&rest, now, &["2@9 scheduled"]).await;
+    following.abort();
+}
+
+/// Waits until the rules have led to these recordings.
+async fn until(rest: &Rest, now: i64, expected: &[&str]) {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
-    while recordings(&rest, now).await != ["2@9 scheduled"] {
-        assert!(tokio::time::Instant::now() < deadline, "the rule is not applied");
+    loop {
+        let found = recordings(rest, now).await;
+        if found == expected {
+            return;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "{found:?} instead of {expected:?}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+}
+
+/// The source of the guide that [`guide`] writes, with these changes.
+async fn change_source(rest: &Rest, change: impl FnOnce(&mut GuideSource)) {
+    let mut source = GuideSource::clone(rest.models.guide_sources.load().iter().next().unwrap());
+    change(&mut source);
+    rest.put([source]).await;
+}
+
+/// A recording stayed at its old time until the guide had another programme there.
+#[tokio::test]
+async fn rules_are_applied_when_a_guide_gets_an_offset() {
+    let (rest, now) = (stage().await, now());
+    guide(&rest, vec![episode(now, 2, "Show", 1)], vec![], vec![]).await;
+    let channel = rest.models.channels.load().get(1).unwrap().clone();
+    rest.put([Channel { streams: vec![StreamId(70)], ..Channel::clone(&channel) }]).await;
+    assert_eq!(rest.admin("POST", SERIES, json!({ "title": "Show" })).await.status, 200);
+    assert_eq!(recordings(&rest, now).await, ["1@2 scheduled"]);
+    let following = tokio::spawn(rest.context.recordings.recording_rules.clone().follow());
+    change_source(&rest, |it| it.offset_minutes = 60).await;
+    until(&rest, now, &["1@3 scheduled"]).await;
+    // The playlist says that the stream of the channel is late.
+    let mut facts = StreamProperties::new("Late", SourceUrl::new("http://tv.example/2.ts"));
+    facts.guide_offset = 120;
+    rest.put([Stream::new(StreamId(70), AccountId(2), facts, 0)]).await;
+    until(&rest, now, &["1@5 scheduled"]).await;
     following.abort();
+}
+
+#[tokio::test]
+async fn recordings_follow_their_programmes_when_a_channel_gets_an_offset_or_another_guide() {
+    let (rest, now) = (stage().await, now());
+    guide(&rest, vec![episode(now, 2, "Show", 1)], vec![episode(now, 9, "Show", 1)], vec![]).await;
+    let rule = json!({ "title": "Show", "channel_id": 1 });
+    assert_eq!(rest.admin("POST", SERIES, rule).await.status, 200);
+    assert_eq!(recordings(&rest, now).await, ["1@2 scheduled"]);
+    let following = tokio::spawn(rest.context.recordings.recording_rules.clone().follow());
+    let change = async |body: Value| {
+        let changed = rest.admin("PATCH", "/api/channels/channels/1/", body).await;
+        assert_eq!(changed.status, 200, "{}", changed.text);
+    };
+    change(json!({ "epg_offset_minutes": -60 })).await;
+    until(&rest, now, &["1@1 scheduled"]).await;
+    change(json!({ "epg_offset_minutes": null, "tvg_id": "two" })).await;
+    until(&rest, now, &["1@9 scheduled"]).await;
+    following.abort();
+}
+
+#[tokio::test]
+async fn a_recording_by_hand_follows_the_guide_of_its_channel() {
+    let (rest, now) = (stage().await, now());
+    guide(&rest, vec![episode(now, 2, "Show", 1)], vec![episode(now, 4, "Show", 1)], vec![]).await;
+    let found = rest.admin("POST", &format!("{SERIES}preview/"), json!({ "title": "Show" })).await;
+    let body = json!({ "channel_id": 1, "program_id": found.body["matches"][0]["id"] });
+    let made = rest.admin("POST", RECORDINGS, body).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    let evaluate = async || {
+        rest.context.recordings.recording_rules.evaluate(RuleScope::All).await.unwrap();
+        recordings(&rest, now).await
+    };
+    change_source(&rest, |it| it.offset_minutes = 90).await;
+    assert_eq!(evaluate().await, ["1@3.5 scheduled"]);
+    change_source(&rest, |it| it.offset_minutes = 0).await;
+    let other = json!({ "tvg_id": "two" });
+    assert_eq!(rest.admin("PATCH", "/api/channels/channels/1/", other).await.status, 200);
+    assert_eq!(evaluate().await, ["1@4 scheduled"]);
+}
+
+/// The times of the guide have no zone, so each of its programmes is at another time.
+#[tokio::test]
+async fn recordings_follow_their_programmes_when_the_zone_of_a_guide_changes() {
+    let (rest, now) = (stage().await, now());
+    let in_zone = async |zone: Option<&str>, hour: i64| {
+        let time_zone = zone.map(str::to_owned);
+        let source = GuideSource { time_zone, ..guide_source(1, GuideSourceKind::Xmltv) };
+        put_guide(&rest, source, vec![(10, "a/b", vec![episode(now, hour, "Show", 1)])]).await;
+        rest.context.recordings.recording_rules.evaluate(RuleScope::All).await.unwrap();
+        recordings(&rest, now).await
+    };
+    in_zone(None, 9).await;
+    assert_eq!(rest.admin("POST", SERIES, json!({ "title": "Show" })).await.status, 200);
+    assert_eq!(in_zone(None, 9).await, ["1@9 scheduled"]);
+    assert_eq!(in_zone(Some("Europe/Amsterdam"), 7).await, ["1@7 scheduled"]);
+    assert_eq!(in_zone(Some("Europe/Amsterdam"), 5).await, ["1@7 scheduled"], "the guide may be incomplete");
+    assert_eq!(in_zone(Some("America/New_York"), 14).await, ["1@14 scheduled"]);
 }
 
 #[tokio::test]
