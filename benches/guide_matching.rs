@@ -1,7 +1,7 @@
 //! How soon are 20,000 channels matched with 50,000 guide channels on one core, and how many links are right?
 //!
 //! The channels are generated from the guide channels as providers write names: with countries before or after the name, with
-//! or without a separator, or in the group only, qualities, decorations, capitals, numbers as words, and without spaces. A part of them is in no guide, or
+//! or without a separator, in the group only, or in the other channels of the group only, qualities, decorations, capitals, numbers as words, and without spaces. A part of them is in no guide, or
 //! only in that of another country or with another time shift. Each channel knows its guide channel, so precision is the
 //! share of links that are right, and recall the share of channels in a guide that are linked.
 //!
@@ -16,7 +16,7 @@ mod support;
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
-use domain::guide::matching::{Decision, GuideEntry, MatchSettings, Matcher, Subject};
+use domain::guide::matching::{Decision, GuideEntry, MatchResult, MatchSettings, Matcher, Subject};
 use domain::ids::{GuideChannelId, GuideSourceId};
 use serde_json::json;
 
@@ -199,16 +199,15 @@ fn main() {
     let built = start.elapsed();
     let (mut right, mut wrong, mut ties) = (0, Vec::new(), 0);
     let start = Instant::now();
-    let decisions: Vec<Decision> = channels
+    let subjects: Vec<Subject<'_>> = channels
         .iter()
-        .map(|(name, group, _)| {
-            let subject = Subject { name, group: group.as_deref(), ..Subject::default() };
-            matcher.find(&subject, false).decision
-        })
+        .map(|(name, group, _)| Subject { name, group: group.as_deref(), ..Subject::default() })
         .collect();
+    let mut results: Vec<MatchResult> = subjects.iter().map(|it| matcher.find(it, false)).collect();
+    matcher.settle_ties(&subjects, [], &mut results);
     let matched = start.elapsed();
-    for ((name, group, place), decision) in channels.iter().zip(&decisions) {
-        match decision {
+    for ((name, group, place), result) in channels.iter().zip(&results) {
+        match result.decision {
             Decision::Link(id) if *place == Some(id.0 as usize - 1) => right += 1,
             Decision::Link(id) => wrong.push((name, group, &guide[id.0 as usize - 1])),
             Decision::Tie => ties += 1,
@@ -298,7 +297,9 @@ fn offered(station: &Station, dice: &mut Dice) -> (String, Option<String>) {
         name = format!("{name} +{}", station.shift);
     }
     let group = dice.pick(&["Sports", "Movies", "General", "VIP"]);
-    match dice.below(15) {
+    // A group of one country whose name says nothing.
+    let bouquet = format!("Bouquet {}", 70 + station.country);
+    match dice.below(16) {
         0..=2 => (format!("{code}: {name}"), Some(group.to_owned())),
         3 => (format!("|{code}| {name}"), Some(group.to_owned())),
         4 => (format!("{code} - {name}"), None),
@@ -310,7 +311,9 @@ fn offered(station: &Station, dice: &mut Dice) -> (String, Option<String>) {
         9 | 10 => (format!("{code} {name}"), Some(group.to_owned())),
         11 => (format!("{} {name}", country.to_uppercase()), None),
         12 => (format!("#{code} {name} (1080p60)"), Some(group.to_owned())),
-        13 => (format!("{code} (P) {name}"), Some(group.to_owned())),
+        13 => (format!("{code} (P) {name}"), Some(bouquet)),
+        // Nothing but the other channels of the group states the country.
+        14 => (name, Some(bouquet)),
         // Nothing states the country.
         _ => (name, Some(group.to_owned())),
     }

@@ -108,7 +108,7 @@ pub use self::integrations::{
     IntegrationSettings, IntegrationStatus, Integrations, LogFilter, Page, PluginTargets, TestResult,
 };
 pub use self::live_settings::LiveSettings;
-pub use self::matching::{GuideMatches, guide_matches, match_after_refresh, matcher, subject};
+pub use self::matching::{GuideMatches, find_together, guide_matches, match_after_refresh, matcher};
 pub use self::permissions::{VisibleRecordings, may_watch, view_limits, vod_limits};
 pub use self::plans::{Plans, Redirects, StorePlans, Target};
 pub use self::playlist::{

@@ -1,5 +1,6 @@
 //! Matching channels with guide channels, on the records of the store.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use domain::channel::Channel;
@@ -7,7 +8,7 @@ use domain::core_settings::{self, EPG_SETTINGS, SYSTEM_SETTINGS};
 use domain::group::Group;
 use domain::guide::channel::GuideChannel;
 use domain::guide::index::SourceOrder;
-use domain::guide::matching::{Decision, GuideEntry, MatchSettings, Matcher, Reason, Subject};
+use domain::guide::matching::{Decision, GuideEntry, MatchResult, MatchSettings, Matcher, Reason, Subject};
 use domain::guide::source::GuideSourceKind;
 use domain::ids::{ChannelId, GuideChannelId, GuideSourceId};
 use storage::{Models, Table};
@@ -47,7 +48,7 @@ pub fn matcher(models: &Models, only: Option<GuideSourceId>) -> Matcher {
 }
 
 /// Returns what matching knows about a channel.
-pub fn subject<'a>(channel: &'a Channel, groups: &'a Table<Group>) -> Subject<'a> {
+fn subject<'a>(channel: &'a Channel, groups: &'a Table<Group>) -> Subject<'a> {
     let group = channel.group.and_then(|it| groups.get(it.0));
     Subject {
         name: &channel.name,
@@ -55,6 +56,41 @@ pub fn subject<'a>(channel: &'a Channel, groups: &'a Table<Group>) -> Subject<'a
         station: channel.guide_station.as_deref(),
         group: group.map(|it| it.name.as_str()),
     }
+}
+
+/// Returns the groups of channels and the guide channels that they show, for those that are not among `except`: they say of
+/// which country the other channels of their groups are.
+fn group_links(models: &Models, except: &HashSet<ChannelId>) -> Vec<(String, GuideChannelId)> {
+    let (guide, sources, groups) = (models.guide.load(), models.guide_sources.load(), models.groups.load());
+    let order = SourceOrder::new(sources.iter().map(|it| &**it));
+    let channels = models.channels.load();
+    let others = channels.iter().filter(|it| !except.contains(&it.id));
+    let link = |it: &Arc<Channel>| {
+        let group = groups.get(it.group?.0)?;
+        Some((group.name.clone(), guide.shown_channel(it, &order)?.id))
+    };
+    others.filter_map(link).collect()
+}
+
+/// Finds the guide channels of channels, in order: each for itself, then ties by the countries of their groups. `find` decides
+/// for one channel; after it returns `None`, the results end.
+pub fn find_together<'a>(
+    models: &Models,
+    matcher: &Matcher,
+    channels: impl IntoIterator<Item = &'a Arc<Channel>>,
+    mut find: impl FnMut(&Channel, &Subject<'_>) -> Option<MatchResult>,
+) -> Vec<MatchResult> {
+    let groups = models.groups.load();
+    let channels: Vec<&Arc<Channel>> = channels.into_iter().collect();
+    let subjects: Vec<Subject<'_>> = channels.iter().map(|it| subject(it, &groups)).collect();
+    let found = channels.iter().zip(&subjects).map_while(|(channel, subject)| find(channel, subject));
+    let mut results: Vec<MatchResult> = found.collect();
+    if results.len() == subjects.len() && results.iter().any(|it| it.decision == Decision::Tie) {
+        let links = group_links(models, &channels.iter().map(|it| it.id).collect());
+        let linked = links.iter().map(|it| (it.0.as_str(), it.1));
+        matcher.settle_ties(&subjects, linked, &mut results);
+    }
+    results
 }
 
 /// How many channels a guide that is not a source yet would serve.
@@ -79,11 +115,13 @@ pub fn guide_matches(models: &Models, preview: &GuidePreview) -> GuideMatches {
         names,
     });
     let matcher = Matcher::new(entries, std::iter::empty(), match_settings(models));
-    let (guide, sources, groups) = (models.guide.load(), models.guide_sources.load(), models.groups.load());
+    let (guide, sources) = (models.guide.load(), models.guide_sources.load());
     let order = SourceOrder::new(sources.iter().map(|it| &**it));
     let mut matches = GuideMatches::default();
-    for channel in models.channels.load().iter() {
-        let found = matcher.find(&subject(channel, &groups), false);
+    let channels = models.channels.load();
+    let results =
+        find_together(models, &matcher, channels.iter(), |_, subject| Some(matcher.find(subject, false)));
+    for (channel, found) in channels.iter().zip(results) {
         if !matches!(found.decision, Decision::Link(_)) {
             continue;
         }
@@ -104,7 +142,7 @@ pub fn match_after_refresh(models: &Models, stop: &CancellationToken) -> Result<
     if !match_settings(models).after_refresh {
         return Ok(0);
     }
-    let (guide, sources, groups) = (models.guide.load(), models.guide_sources.load(), models.groups.load());
+    let (guide, sources) = (models.guide.load(), models.guide_sources.load());
     let order = SourceOrder::new(sources.iter().map(|it| &**it));
     let channels = models.channels.load();
     let without: Vec<&Arc<Channel>> = channels
@@ -115,8 +153,10 @@ pub fn match_after_refresh(models: &Models, stop: &CancellationToken) -> Result<
         return Ok(0);
     }
     let matcher = matcher(models, None);
-    let unless_stopped = without.into_iter().take_while(|_| !stop.is_cancelled());
-    let links = unless_stopped.filter_map(|it| match matcher.find(&subject(it, &groups), false).decision {
+    let results = find_together(models, &matcher, without.iter().copied(), |_, subject| {
+        (!stop.is_cancelled()).then(|| matcher.find(subject, false))
+    });
+    let links = without.iter().zip(results).filter_map(|(it, found)| match found.decision {
         Decision::Link(to) => Some((it.id, to)),
         _ => None,
     });

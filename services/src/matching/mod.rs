@@ -4,7 +4,7 @@ mod after_refresh;
 
 use std::sync::Arc;
 
-use actors::{matcher, subject};
+use actors::{find_together, matcher};
 use domain::channel::Channel;
 use domain::guide::matching::{Decision, MatchResult};
 use domain::ids::ChannelId;
@@ -97,24 +97,22 @@ impl Matching {
             if stop.is_cancelled() {
                 return Vec::new();
             }
-            let (matcher, groups) = (matcher(&models, None), models.groups.load());
-            let total = channels.len();
-            let mut matched = 0;
-            let mut results = Vec::with_capacity(total);
-            for (n, channel) in channels.iter().enumerate() {
+            let (matcher, total) = (matcher(&models, None), channels.len());
+            let (mut n, mut matched) = (0, 0);
+            find_together(&models, &matcher, &channels, |channel, subject| {
                 if stop.is_cancelled() {
-                    break;
+                    return None;
                 }
                 if reports && n % CHANNELS_PER_REPORT == 0 {
                     let (remaining, current) = (total - n, channel.name.clone());
                     // An error only means that nobody listens.
                     let _ = sender.send(MatchReport::Progress { total, matched, remaining, current });
                 }
-                let result = matcher.find(&subject(channel, &groups), lists_all);
+                let result = matcher.find(subject, lists_all);
                 matched += usize::from(matches!(result.decision, Decision::Link(_)));
-                results.push(result);
-            }
-            results
+                n += 1;
+                Some(result)
+            })
         };
         tokio::task::spawn_blocking(run).await.map_err(|_| Refusal::fault("match channels"))
     }

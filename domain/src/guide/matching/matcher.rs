@@ -94,6 +94,8 @@ pub struct Matcher {
     settings: MatchSettings,
     guides: Vec<Guide>,
     names: NameIndex,
+    /// Positions of guides.
+    by_id: HashMap<GuideChannelId, u32>,
     /// Positions of guides by their keys in lower case.
     by_key: HashMap<Box<str>, Vec<u32>>,
     by_normal_key: HashMap<Box<str>, Vec<u32>>,
@@ -123,6 +125,7 @@ impl Matcher {
             settings,
             guides: Vec::with_capacity(entries.len()),
             names: NameIndex::default(),
+            by_id: HashMap::new(),
             by_key: HashMap::new(),
             by_normal_key: HashMap::new(),
             by_station: HashMap::new(),
@@ -160,6 +163,7 @@ impl Matcher {
             shift: shift(&names, key.as_ref()),
             quality: key.as_ref().map(|it| it.quality).unwrap_or_default(),
         });
+        self.by_id.insert(entry.id, at);
         self.by_key.entry(entry.key.to_lowercase().into()).or_default().push(at);
         if let Some(key) = key {
             self.by_normal_key.entry(key.text.into()).or_default().push(at);
@@ -242,6 +246,31 @@ impl Matcher {
         found.retain(is_confirmed);
         let decided = self.decide(found, name.quality, is_too_common);
         matches!(decided.decision, Decision::Link(_)).then_some(decided)
+    }
+
+    /// Decides for a channel that states no country as if it stated this one. `None` unless a guide channel of the same name in
+    /// this country is found.
+    pub(super) fn find_in_country(&self, subject: &Subject<'_>, country: Country) -> Option<MatchResult> {
+        let name = NormalName::new(subject.name, &self.settings.rules);
+        let key = subject.tvg_id.and_then(NormalKey::parse);
+        let place = place(&name, key.as_ref(), subject.group);
+        if place.country.is_some() {
+            return None;
+        }
+        let place = Place { country: Some(country), ..place };
+        let (mut found, is_too_common) = self.candidates_by_name(&name, place, false);
+        let same = Reason::SameCountry(country);
+        found.retain(|it| it.points >= SAME_NAME_POINTS && it.reasons.contains(&same));
+        for reason in found.iter_mut().flat_map(|it| &mut it.reasons).filter(|it| **it == same) {
+            *reason = Reason::CountryOfGroup(country);
+        }
+        let decided = self.decide(found, name.quality, is_too_common);
+        matches!(decided.decision, Decision::Link(_)).then_some(decided)
+    }
+
+    /// Returns the country of a guide channel.
+    pub(super) fn country_of(&self, id: GuideChannelId) -> Option<Country> {
+        self.guides.get(*self.by_id.get(&id)? as usize)?.country
     }
 
     fn linked(&self, at: u32, reason: Reason) -> MatchResult {
@@ -355,7 +384,8 @@ impl Matcher {
         let (first, second) = (&self.guides[a.guide as usize], &self.guides[b.guide as usize]);
         let is_in_country = |it: &Scored| {
             let has = |wanted: fn(&Reason) -> bool| it.reasons.iter().any(wanted);
-            has(|it| matches!(it, Reason::SameWords)) && has(|it| matches!(it, Reason::SameCountry(_)))
+            has(|it| matches!(it, Reason::SameWords))
+                && has(|it| matches!(it, Reason::SameCountry(_) | Reason::CountryOfGroup(_)))
         };
         let has_same_key = || first.key.to_lowercase() == second.key.to_lowercase();
         first.source != second.source && (has_same_key() || (is_in_country(a) && is_in_country(b)))

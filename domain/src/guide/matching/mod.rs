@@ -4,6 +4,7 @@
 mod alias;
 mod countries;
 mod form;
+mod groups;
 mod index;
 mod keys;
 mod matcher;

@@ -96,8 +96,9 @@ impl NormalName {
     fn read(name: &str, rules: &NameRules, may_lead: bool) -> (Self, bool) {
         let is_ruled = !(rules.prefixes.is_empty() && rules.suffixes.is_empty() && rules.parts.is_empty());
         let tokens = if is_ruled { split(&rules.apply(&shortened(name))) } else { split(name) };
-        let Tokens { words, is_closed, shift, is_heading } = tokens;
-        let mut parts = Parts { words, is_closed, found: Self { shift, is_heading, ..Self::default() } };
+        let Tokens { words, is_closed, shift, is_heading, is_marked } = tokens;
+        let found = Self { shift, is_heading, ..Self::default() };
+        let mut parts = Parts { words, is_closed, is_marked, has_quality: false, found };
         parts.take_quality();
         parts.take_prefixes();
         let has_led = may_lead && parts.take_leading_country();
@@ -155,6 +156,10 @@ fn is_distinctive(word: &str) -> bool {
 struct Parts {
     words: Vec<Token>,
     is_closed: bool,
+    /// Whether a `#` is before the first word.
+    is_marked: bool,
+    /// Whether the name stated a quality, also the standard one.
+    has_quality: bool,
     found: NormalName,
 }
 
@@ -185,6 +190,7 @@ impl Parts {
             match two.or(one).filter(|_| self.leaves_name(at..at + n)) {
                 Some(quality) => {
                     self.found.quality = self.found.quality.max(quality);
+                    self.has_quality = true;
                     self.remove(at..at + n);
                 }
                 None => at += 1,
@@ -240,7 +246,7 @@ impl Parts {
     }
 
     /// Takes away a country at the beginning, whose name or code is written as providers mark their lists: in capitals. Codes
-    /// that are words as well need a name that is not in capitals, or a stated quality. Returns whether there was one.
+    /// that are words as well need a name that is not in capitals, a stated quality, or a `#` before them. Returns whether there was one.
     fn take_leading_country(&mut self) -> bool {
         let Some((country, n)) = self.leading_country().filter(|_| self.found.country.is_none()) else {
             return false;
@@ -268,8 +274,8 @@ impl Parts {
         }
         let is_shouted =
             self.words[1..].iter().all(|it| it.is_upper || !it.text.chars().any(char::is_alphabetic));
-        let has_quality = self.found.quality != Quality::Standard;
-        let is_word = is_common_word(&first.text) && first.text != "us" && is_shouted && !has_quality;
+        let is_code = self.has_quality || self.is_marked || first.text == "us";
+        let is_word = is_common_word(&first.text) && is_shouted && !is_code;
         let of_code = Country::from_code(&first.text).filter(|_| !is_word);
         Some((of_code.or_else(|| Country::from_name(&first.text))?, 1))
     }

@@ -43,6 +43,8 @@ pub enum Reason {
     CountryOfOne(Country),
     /// The country is the preferred one of the settings.
     PreferredCountry(Country),
+    /// Almost all channels of the group are of this country.
+    CountryOfGroup(Country),
     /// The countries differ: that of the channel, and that of the guide channel.
     OtherCountry(Country, Country),
     /// The time shifts differ, in hours.
@@ -67,6 +69,7 @@ impl fmt::Display for Reason {
             Self::SameCountry(it) => write!(f, "same country {it}"),
             Self::CountryOfOne(it) => write!(f, "country {it} stated by one only"),
             Self::PreferredCountry(it) => write!(f, "preferred country {it}"),
+            Self::CountryOfGroup(it) => write!(f, "country {it} of the other channels of the group"),
             Self::OtherCountry(a, b) => write!(f, "countries {a} and {b} differ"),
             Self::OtherShift(a, b) => write!(f, "time shifts +{a} and +{b} differ"),
         }

@@ -44,6 +44,8 @@ pub(super) struct Tokens {
     pub(super) shift: u8,
     /// Whether the name is the heading of a part of a playlist, such as `##### SPORT #####`.
     pub(super) is_heading: bool,
+    /// Whether a `#` stands directly before the first word, as providers mark their lists.
+    pub(super) is_marked: bool,
 }
 
 /// Splits a name.
@@ -54,6 +56,8 @@ pub(super) fn split(name: &str) -> Tokens {
     let mut reader =
         Reader { chars: &chars, at: 0, gap: Gap::Sign, tokens: Tokens::default(), brackets: (0, 0) };
     reader.tokens.is_heading = is_heading(&chars);
+    let mut signs = chars.iter().skip_while(|it| it.is_whitespace());
+    reader.tokens.is_marked = signs.next() == Some(&'#') && signs.next().is_some_and(|it| it.is_alphabetic());
     while reader.at < chars.len() && reader.tokens.words.len() < WORDS_MAX {
         reader.step();
     }

@@ -1,6 +1,8 @@
 //! Matching as admins see it: names as providers and guides write them, and what becomes of them.
 
 mod decisions;
+mod groups;
+mod labelled;
 mod names;
 mod properties;
 
