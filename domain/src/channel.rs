@@ -1,5 +1,6 @@
 //! A channel of the lineup, and its number.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -76,6 +77,10 @@ pub struct Channel {
     pub udp_output: Option<Box<UdpOutput>>,
     #[serde(default)]
     pub custom_properties: Map<String, Value>,
+    /// Streams that took the places of streams of another account. While the channel has them, no refresh creates another
+    /// channel for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moved_streams: Vec<StreamId>,
     /// Present if a refresh created the channel for a stream of its group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auto: Option<Box<AutoChannel>>,
@@ -96,6 +101,10 @@ pub struct AutoChannel {
     pub group: GroupId,
     pub stream: StreamId,
     pub synced: SyncedValues,
+    /// Whether a stream of another account took the place of its stream. No refresh changes or removes the channel then, or
+    /// creates another one for its stream.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_detached: bool,
 }
 
 /// The values of a channel that refreshes set.
@@ -151,6 +160,7 @@ impl Channel {
             timeshift: None,
             udp_output: None,
             custom_properties: Map::new(),
+            moved_streams: Vec::new(),
             auto: None,
             created_at: at,
             updated_at: at,
@@ -172,9 +182,46 @@ impl Channel {
         }
     }
 
+    /// Returns the origin of the channel if a refresh created it and still sets its values.
+    pub fn followed(&self) -> Option<&AutoChannel> {
+        self.auto.as_deref().filter(|it| !it.is_detached)
+    }
+
+    /// Returns whether a refresh created the channel, and a stream of another account took the place of its stream.
+    pub fn is_detached(&self) -> bool {
+        self.auto.as_ref().is_some_and(|it| it.is_detached)
+    }
+
+    /// Returns the streams of another account that it took over, as far as it still has them.
+    pub fn taken_streams(&self) -> impl Iterator<Item = StreamId> + '_ {
+        self.moved_streams.iter().copied().filter(|it| self.streams.contains(it))
+    }
+
     /// Returns whether a person decided, against its streams, whether it is adult content.
     pub fn is_adult_by_hand(&self) -> bool {
         self.is_adult != self.adult_by_streams
+    }
+
+    /// Puts other streams at the places of those that are keys of `replacements`. An automatic channel without the stream of
+    /// its account belongs to the admin, until a replacement brings that stream back. Returns whether anything changed.
+    pub fn replace_streams(&mut self, replacements: &HashMap<StreamId, StreamId>) -> bool {
+        if !self.streams.iter().any(|it| replacements.contains_key(it)) {
+            return false;
+        }
+        let mut taken: HashSet<StreamId> = self.moved_streams.iter().copied().collect();
+        taken.extend(self.streams.iter().filter_map(|it| replacements.get(it)));
+        let mut seen = HashSet::new();
+        let after = self.streams.iter().map(|it| replacements.get(it).copied().unwrap_or(*it));
+        // One that the channel has already plays at its first place.
+        self.streams = after.filter(|it| seen.insert(*it)).collect();
+        if let Some(auto) = &mut self.auto {
+            auto.is_detached = replacements.contains_key(&auto.stream)
+                || (auto.is_detached && !self.streams.contains(&auto.stream));
+        }
+        let own = self.followed().map(|it| it.stream);
+        self.moved_streams =
+            self.streams.iter().copied().filter(|it| taken.contains(it) && Some(*it) != own).collect();
+        true
     }
 
     /// Takes over whether one of its streams is marked as adult content, unless a person decided otherwise. Returns whether
@@ -351,6 +398,54 @@ mod tests {
         assert_eq!((offset(&channel, linked), offset(&channel, other)), (-30, -30), "no sum");
         channel.guide_offset = Some(0);
         assert_eq!(offset(&channel, other), 0);
+    }
+
+    #[test]
+    fn a_replaced_stream_has_the_place_of_the_former_one_and_a_way_back_restores_the_channel() {
+        let all = |ids: &[u32]| ids.iter().copied().map(StreamId).collect::<Vec<_>>();
+        let pairs = |of: &[(u32, u32)]| of.iter().map(|it| (StreamId(it.0), StreamId(it.1))).collect();
+        for (before, replaced, after, taken) in [
+            (&[7, 1, 9][..], &[(1, 21)][..], &[7, 21, 9][..], &[21][..]),
+            (&[1, 2], &[(1, 22), (2, 21)], &[22, 21], &[22, 21]),
+            // It has the other stream already.
+            (&[1, 7, 21], &[(1, 21)], &[21, 7], &[21]),
+            (&[21, 1], &[(1, 21)], &[21], &[21]),
+            (&[7, 8], &[(1, 21)], &[7, 8], &[]),
+        ] {
+            let mut channel = Channel::new(ChannelId(1), Uuid::nil(), "a", 0);
+            channel.streams = all(before);
+            assert_eq!(channel.replace_streams(&pairs(replaced)), before != after, "{before:?}");
+            assert_eq!((&channel.streams, &channel.moved_streams), (&all(after), &all(taken)));
+            assert_eq!(channel.taken_streams().collect::<Vec<_>>(), all(taken));
+            channel.streams.clear();
+            assert_eq!(channel.taken_streams().count(), 0, "an admin removed them");
+        }
+
+        let synced = SyncedValues {
+            name: "a".to_owned(),
+            number: None,
+            group: None,
+            logo: None,
+            tvg_id: None,
+            stream_profile: None,
+            guide_channel: None,
+            guide_station: None,
+        };
+        let auto = AutoChannel {
+            account: AccountId(2),
+            group: GroupId(3),
+            stream: StreamId(1),
+            synced,
+            is_detached: false,
+        };
+        let mut channel = Channel::automatic(ChannelId(1), Uuid::nil(), auto, 0);
+        let before = channel.clone();
+        assert!(channel.replace_streams(&pairs(&[(1, 21)])));
+        assert!(channel.is_detached() && channel.followed().is_none() && channel.edited_values().is_empty());
+        assert!(channel.replace_streams(&pairs(&[(21, 31)])));
+        assert_eq!((channel.is_detached(), &channel.moved_streams), (true, &all(&[31])));
+        assert!(channel.replace_streams(&pairs(&[(31, 1)])));
+        assert_eq!(channel, before);
     }
 
     #[test]

@@ -164,7 +164,11 @@ pub fn restored(now: &Channel, fields: &ChangedFields) -> Result<Channel, Vec<St
         return Err(changed);
     }
     for (name, (before, _)) in fields {
-        values.insert(name.clone(), before.clone());
+        match before {
+            // A record leaves some fields out that have no value.
+            Value::Null => values.remove(name),
+            before => values.insert(name.clone(), before.clone()),
+        };
     }
     serde_json::from_value(Value::Object(values)).map_err(|_| fields.keys().cloned().collect())
 }
@@ -204,6 +208,14 @@ mod tests {
         assert_eq!(restored, Channel { name: "World".to_owned(), updated_at: 9, ..before });
         let change = UndoChange::from_channel(&renamed, &restored);
         assert_eq!(change, Some(UndoChange::from_restored(&restored, fields)));
+    }
+
+    #[test]
+    fn a_field_that_a_record_leaves_out_is_restored() {
+        let before = channel();
+        let after = Channel { moved_streams: vec![StreamId(2)], guide_offset: Some(5), ..before.clone() };
+        assert_eq!(restored(&after, &fields(&before, &after)).unwrap(), before);
+        assert_eq!(restored(&before, &fields(&after, &before)).unwrap(), after);
     }
 
     #[test]

@@ -226,7 +226,7 @@ impl Foundation {
             tvg_id: tvg_id.filter(|it| !it.is_empty()),
             stream_profile: row.id("stream_profile_id").and_then(|it| self.stream_profile(it)),
         };
-        Some(AutoChannel { account, group, stream: *streams.first()?, synced })
+        Some(AutoChannel { account, group, stream: *streams.first()?, synced, is_detached: false })
     }
 }
 

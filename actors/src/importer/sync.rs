@@ -451,10 +451,10 @@ fn create(
     Ok(n)
 }
 
-/// Returns the channel if a refresh of this account created it.
+/// Returns the channel if a refresh of this account created it and still keeps it.
 fn own(write: &Write<'_>, account: AccountId, id: ChannelId) -> Result<Option<Channel>, storage::Error> {
     let channel = write.get::<Channel>(id.0)?;
-    Ok(channel.filter(|it| it.auto.as_ref().is_some_and(|auto| auto.account == account)))
+    Ok(channel.filter(|it| it.auto.as_ref().is_some_and(|auto| auto.account == account && !auto.is_detached)))
 }
 
 /// Replaces a group that was deleted meanwhile by none.

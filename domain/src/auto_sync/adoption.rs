@@ -33,8 +33,9 @@ pub(super) fn adopt<'a>(
         }
     }
     for channels in left.values_mut() {
-        // The first one is the last, where it is taken.
-        channels.sort_by_key(|it| Reverse((!it.is_customized(), it.number, it.id)));
+        // The first one is the last, where it is taken. A channel of another provider keeps its streams, and comes after those
+        // that need one.
+        channels.sort_by_key(|it| Reverse((it.is_detached(), !it.is_customized(), it.number, it.id)));
     }
     for stream in new {
         let Some(settings) = settings.get(&stream.group) else { continue };

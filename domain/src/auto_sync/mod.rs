@@ -59,6 +59,7 @@ impl OrphanCleanup {
     /// Returns whether a channel without its stream is removed.
     pub fn removes(self, channel: &Channel) -> bool {
         match self {
+            _ if channel.is_detached() => false,
             Self::Always => true,
             Self::PreserveCustomized => !channel.is_customized(),
             Self::Never => false,
@@ -131,7 +132,10 @@ pub fn plan_sync<'a>(input: SyncInput<'_>, channels: impl Iterator<Item = &'a Ch
         }
     }
     let settings: HashMap<GroupId, &SyncSettings> = input.groups.iter().map(|it| (it.0, &it.1)).collect();
-    let wanted = wanted(input.streams, input.groups, &settings);
+    let mut wanted = wanted(input.streams, input.groups, &settings);
+    // Channels of a former provider took them over.
+    let taken_over: HashSet<StreamId> = channels.iter().flat_map(|it| it.taken_streams()).collect();
+    wanted.retain(|it| by_stream.contains_key(&it.id) || !taken_over.contains(&it.id));
     adoption::adopt(&mut by_stream, &wanted, &settings);
 
     let in_use: HashSet<ChannelId> =
@@ -151,14 +155,15 @@ pub fn plan_sync<'a>(input: SyncInput<'_>, channels: impl Iterator<Item = &'a Ch
     let is_packed = |group| settings[&group].is_compact || input.packed == Some(group);
     let mut numbering = Numbering::new(taken);
     for stream in &wanted {
-        if let Some(channel) = by_stream.get(&stream.id).filter(|_| !stream.is_missing) {
+        if let Some(channel) = by_stream.get(&stream.id).filter(|it| !stream.is_missing && !it.is_detached())
+        {
             numbering.release_invalid(channel, stream, settings[&stream.group], is_packed(stream.group));
         }
     }
     for stream in wanted {
         let settings = settings[&stream.group];
         let known = by_stream.get(&stream.id);
-        if stream.is_missing {
+        if stream.is_missing || known.is_some_and(|it| it.is_detached()) {
             continue;
         }
         let number = match known {
@@ -258,7 +263,7 @@ fn automatic(
         guide_channel: stream.guide_channel,
         guide_station: stream.station,
     };
-    AutoChannel { account, group: stream.group, stream: stream.id, synced }
+    AutoChannel { account, group: stream.group, stream: stream.id, synced, is_detached: false }
 }
 
 /// Returns the name of the channel of a stream.
@@ -327,9 +332,9 @@ impl Channel {
         self.auto = Some(Box::new(auto));
     }
 
-    /// Returns the names of the synchronised values that an admin changed; none if no refresh created the channel.
+    /// Returns the names of the synchronised values that an admin changed; none if no refresh sets values of the channel.
     pub fn edited_values(&self) -> Vec<&'static str> {
-        let Some(synced) = self.auto.as_ref().map(|it| &it.synced) else { return Vec::new() };
+        let Some(synced) = self.followed().map(|it| &it.synced) else { return Vec::new() };
         let values = [
             ("name", self.name != synced.name),
             ("channel_number", self.number != synced.number),

@@ -270,6 +270,49 @@ fn a_channel_that_an_admin_changed_or_linked_is_removed_only_if_the_account_says
 }
 
 #[test]
+fn a_channel_whose_stream_was_replaced_stays_as_it_is_and_no_other_is_created() {
+    let settings = settings(Some("100"), None, json!({}));
+    let mut lineup = Lineup::new(&["News", "Sport"]);
+    lineup.cleanup = OrphanCleanup::Always;
+    lineup.sync(&settings);
+    assert!(lineup.channel(1).replace_streams(&HashMap::from([(StreamId(1), StreamId(901))])));
+    let before = lineup.channel(1).clone();
+    assert_eq!((before.streams.as_slice(), before.is_detached()), (&[StreamId(901)][..], true));
+    lineup.streams[0].name = "Renamed".to_owned();
+    lineup.sync(&settings);
+    lineup.streams.clear();
+    lineup.sync(&settings);
+    assert_eq!(lineup.channels, [before]);
+}
+
+#[test]
+fn a_stream_that_a_channel_of_another_provider_took_over_gets_no_channel() {
+    let settings = settings(Some("100"), None, json!({}));
+    let mut lineup = Lineup::new(&["One", "Two"]);
+    lineup.manual("100");
+    lineup.channels[0].streams = vec![StreamId(9)];
+    assert!(lineup.channels[0].replace_streams(&HashMap::from([(StreamId(9), StreamId(1))])));
+    lineup.sync(&settings);
+    lineup.check(&["100 manual", "101 Two"]);
+    // An automatic channel whose stream is gone does not take it either.
+    lineup.cleanup = OrphanCleanup::Never;
+    lineup.streams[0].name = "Two".to_owned();
+    lineup.streams.remove(1);
+    assert!(lineup.plan(&settings).is_empty());
+    // An automatic channel of its own, from before, stays and follows it.
+    let mut own = lineup.clone();
+    own.channel(2).auto.as_mut().unwrap().stream = StreamId(1);
+    own.streams[0].name = "Uno".to_owned();
+    own.sync(&settings);
+    own.check(&["100 manual", "101 Uno"]);
+    // An admin took the stream out of the channel.
+    lineup.channels[0].streams.clear();
+    lineup.streams[0].name = "One".to_owned();
+    lineup.sync(&settings);
+    lineup.check(&["100 manual", "101 Two", "102 One"]);
+}
+
+#[test]
 fn only_channels_of_the_account_are_removed() {
     let mut lineup = Lineup::new(&["One"]);
     lineup.manual("1");

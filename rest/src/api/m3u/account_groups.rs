@@ -276,7 +276,7 @@ async fn count(call: Call) -> Result<AutoCreatedChannelsView, Refusal> {
         return Err(Refusal::unknown::<Account>());
     }
     let channels = call.rest().models.channels.load();
-    let created = || channels.by("auto_account", id.to_be_bytes());
+    let created = || channels.by("auto_account", id.to_be_bytes()).filter(|it| it.followed().is_some());
     let sample_names = created().take(SAMPLE_NAMES).map(|it| it.name.clone()).collect();
     Ok(AutoCreatedChannelsView { count: created().count(), sample_names })
 }

@@ -82,6 +82,7 @@ fn now() -> Vec<Value> {
         written_as("adult", &samples::channel_of_adult_streams()),
         written_as("guide_offset", &samples::channel_with_guide_offset()),
         written_as("further_guides", &samples::channel_with_further_guides()),
+        written_as("detached", &samples::detached_channel()),
         written(&samples::cluster_authority()),
         written(&samples::node_certificate()),
         written(&samples::sealed_keys()),

@@ -9,7 +9,7 @@ use domain::account::{
 use domain::account_addresses::{AddressFailure, AddressRecord};
 use domain::account_group::AccountGroup;
 use domain::audit::AuditEntry;
-use domain::channel::Channel;
+use domain::channel::{AutoChannel, Channel, SyncedValues};
 use domain::cluster::certificate::{ClusterAuthority, NodeCertificate, SealedKeys};
 use domain::cluster::record::NodeId;
 use domain::cluster::token::{JoinTicket, NodeRole};
@@ -309,6 +309,33 @@ pub(super) fn channel_with_guide_offset() -> Channel {
 /// A channel with several guides.
 pub(super) fn channel_with_further_guides() -> Channel {
     Channel { further_guides: vec![GuideChannelId(9), GuideChannelId(3)], ..channel() }
+}
+
+/// An automatic channel whose stream was replaced by one of another account.
+pub(super) fn detached_channel() -> Channel {
+    let synced = SyncedValues {
+        name: "News".to_owned(),
+        number: Some("4.1".parse().unwrap()),
+        group: Some(GroupId(3)),
+        logo: None,
+        tvg_id: Some("news.example".to_owned()),
+        stream_profile: None,
+        guide_channel: None,
+        guide_station: None,
+    };
+    let auto = AutoChannel {
+        account: AccountId(2),
+        group: GroupId(3),
+        stream: StreamId(7),
+        synced,
+        is_detached: true,
+    };
+    Channel {
+        streams: vec![StreamId(21)],
+        moved_streams: vec![StreamId(21)],
+        auto: Some(Box::new(auto)),
+        ..channel()
+    }
 }
 
 /// A channel that a person unmarked as adult content.

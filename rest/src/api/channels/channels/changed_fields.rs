@@ -85,7 +85,7 @@ impl ChannelEdit {
         const MANUAL: &str =
             "Cannot set override on a manual channel; overrides only apply to auto-created channels.";
         let Some(sent) = self.r#override.take().map(|it| it.unwrap_or(ChannelOverride::NONE)) else { return };
-        let Some(synced) = before.auto.as_ref().map(|it| &it.synced) else {
+        let Some(synced) = before.followed().map(|it| &it.synced) else {
             if sent.has_values() {
                 errors.add("override", MANUAL);
             }

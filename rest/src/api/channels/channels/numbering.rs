@@ -149,8 +149,8 @@ pub(super) async fn numbers_in_range(call: Call, range: NumberRange) -> Result<N
                 channel_number: ChannelNumberValue(number),
                 channel_group: group.map(|it| it.name.clone()),
                 channel_group_id: it.group,
-                auto_created: it.auto.is_some(),
-                auto_created_by_account_id: it.auto.as_ref().map(|it| it.account),
+                auto_created: it.followed().is_some(),
+                auto_created_by_account_id: it.followed().map(|it| it.account),
                 has_channel_number_override: it.edited_values().contains(&"channel_number"),
             })
         })

@@ -314,7 +314,7 @@ impl Render for Channel {
         };
         let number = self.number.map(ChannelNumberValue);
         let group = self.group.and_then(|it| lookup.groups.get(it.0));
-        let account = self.auto.as_ref().map(|it| it.account);
+        let account = self.followed().map(|it| it.account);
         let catchup_days = lookup.archives.days(self.id);
         view_from!(ChannelView from self {
             id, uuid, name, enabled, tvg_id, healthiest_first, logo_id, user_level, is_adult, timeshift,
@@ -336,7 +336,7 @@ impl Render for Channel {
             udp_output: self.udp_output.as_deref().map(UdpOutputView::new),
             is_catchup: catchup_days > 0,
             catchup_days,
-            auto_created: self.auto.is_some(),
+            auto_created: account.is_some(),
             auto_created_by: account,
             auto_created_by_name: account.and_then(|it| Some(lookup.accounts.get(it.0)?.name.clone())),
             edited_fields: self.edited_values(),

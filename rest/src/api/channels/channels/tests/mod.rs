@@ -371,7 +371,13 @@ async fn automatic(rest: &Rest, id: u32) {
         tvg_id: Some("news".to_owned()),
         stream_profile: None,
     };
-    let auto = AutoChannel { account: AccountId(2), group: GroupId(7), stream: StreamId(1), synced };
+    let auto = AutoChannel {
+        account: AccountId(2),
+        group: GroupId(7),
+        stream: StreamId(1),
+        synced,
+        is_detached: false,
+    };
     rest.put([Channel::automatic(ChannelId(id), Uuid::from_u128(id.into()), auto, 0)]).await;
 }
 
