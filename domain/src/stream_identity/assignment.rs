@@ -297,6 +297,6 @@ fn is_of_address(key: IdentityKey) -> bool {
 }
 
 /// Combines two hashes; the result is never 0.
-fn mix(a: u64, b: u64) -> u64 {
+pub(super) fn mix(a: u64, b: u64) -> u64 {
     (a.rotate_left(23) ^ b.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xff51_afd7_ed55_8ccd).max(1)
 }

@@ -128,6 +128,16 @@ impl KeyReader {
         }
     }
 
+    /// Returns the hash of the guide id regardless of case; 0 without one.
+    pub(super) fn folded_guide_id(&self, properties: &StreamProperties) -> u64 {
+        guide_id(properties).map_or(0, |(kind, id)| self.hash((kind, id.to_lowercase())))
+    }
+
+    /// Returns the marks of a text.
+    pub(super) fn marks(&mut self, text: &str) -> Marks {
+        self.marks.read(text).0
+    }
+
     /// Returns the hash of the address of an entry, as in [`IdentityKeys::address`].
     pub fn address(&self, properties: &StreamProperties) -> u64 {
         self.hash(&properties.url)

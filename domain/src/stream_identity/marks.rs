@@ -32,6 +32,16 @@ pub(super) struct Marks {
 }
 
 impl Marks {
+    /// Returns a number for the stated quality; 0 if none is stated.
+    pub(super) fn quality(self) -> u8 {
+        self.quality
+    }
+
+    /// Returns the letters of the stated country; zeros if none is stated.
+    pub(super) fn country(self) -> [u8; 2] {
+        self.country
+    }
+
     /// Returns whether two names cannot be those of one stream. A quality, a country and a language contradict only if
     /// both names state one; numbers and time shifts contradict also if only one name has them.
     pub(super) fn contradict(self, other: Self) -> bool {
@@ -296,7 +306,7 @@ fn set(mark: &mut [u8; 2], value: [u8; 2]) {
 }
 
 /// Returns the two letters of a code.
-fn two(code: &str) -> [u8; 2] {
+pub(super) fn two(code: &str) -> [u8; 2] {
     code.as_bytes().try_into().unwrap_or_default()
 }
 

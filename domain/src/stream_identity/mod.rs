@@ -14,6 +14,7 @@ mod logins;
 mod marks;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod model;
+mod pairing;
 mod panel_id;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ use serde::{Deserialize, Serialize};
 pub use self::assignment::{Assignment, PanelAgreement, assign};
 pub use self::keys::{IdentityKeys, KeyReader};
 pub use self::logins::account_logins;
+pub use self::pairing::{PAIR_POINTS_MIN, PairKey, PairStream, Pairing, StreamPair, pair_streams};
 pub(crate) use self::panel_id::panel_id;
 pub use self::panel_id::{film_id, live_id};
 
