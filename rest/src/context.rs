@@ -32,7 +32,7 @@ use services::strm_export::StrmExports;
 use services::titles::Titles;
 use storage::Models;
 use storage::guide::GuideFiles;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
 use tracing::warn;
 
 use crate::api::{ChannelRowCache, DeletedRules};
@@ -79,6 +79,8 @@ pub struct LiveContext {
 pub struct ImportContext {
     pub importer: Importer,
     pub previews: RefreshPreviews,
+    /// Held while the streams of two accounts are paired.
+    pub(crate) pairing_turn: Arc<Semaphore>,
     /// Imports films and series.
     pub vod_importer: VodImporter,
     pub trials: Trials,
@@ -221,6 +223,7 @@ impl Contexts {
                     fetch.clone(),
                     files.folder(Folder::Playlists),
                 ),
+                pairing_turn: Arc::new(Semaphore::new(1)),
                 vod_importer: system.vod_importer(),
                 trials: system.trials(),
                 titles,

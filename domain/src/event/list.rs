@@ -470,6 +470,32 @@ events! {
             map.serialize_entry("reason", cause)
         };
         summary format!("{} plays on although \"{}\" is not complete: {cause}", channel.name, stream.name);
+
+        /// Streams of another account took the places of those of an account in channels.
+        AccountReplaced = "account_replaced" {
+            account: RefreshRef = source(),
+            /// The account whose streams play now.
+            other: RefreshRef = source(),
+            /// Number of streams that have a pair.
+            streams: u64 = 5,
+            /// Number of changed channels.
+            channels: u64 = 4,
+            /// Number of streams without a pair, which stay.
+            streams_left: u64 = 1,
+        }
+        keys |map| {
+            map.serialize_entry("account_id", &account.id)?;
+            map.serialize_entry("account_name", &account.name)?;
+            map.serialize_entry("other_account_id", &other.id)?;
+            map.serialize_entry("other_account_name", &other.name)?;
+            map.serialize_entry("streams", streams)?;
+            map.serialize_entry("channels", channels)?;
+            map.serialize_entry("streams_left", streams_left)
+        };
+        summary format!(
+            "Replaced {streams} streams of {} by streams of {} in {channels} channels; without a pair: {streams_left}",
+            account.name, other.name
+        );
     }
 }
 

@@ -20,6 +20,7 @@ fn the_events_of_integrations_have_the_names_of_the_api() {
         "comskip_status",
         "restore_pending",
         "stream_lacking",
+        "account_replaced",
     ];
     assert_eq!(names[18..], others);
 }
@@ -100,6 +101,10 @@ fn keys_of(name: &str) -> [&'static str; 2] {
         "store_stopped" => ["", "reason"],
         "store_resumed" => ["", ""],
         "restore_pending" => ["", "backup restarts_now!"],
+        "account_replaced" => [
+            "",
+            "account_id# account_name other_account_id# other_account_name streams# channels# streams_left#",
+        ],
         "node_state" => ["", "node state"],
         _ => panic!("no such event: {name}"),
     }

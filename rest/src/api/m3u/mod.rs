@@ -22,6 +22,7 @@ mod panel_tests;
 mod preview;
 mod profiles;
 pub(super) mod refresh;
+mod replace;
 mod server_groups;
 mod slots;
 #[cfg(test)]
@@ -46,6 +47,7 @@ pub(super) fn routes() -> Vec<Route> {
         preview::routes(),
         profiles::routes(),
         refresh::routes(),
+        replace::routes(),
         server_groups::routes(),
         slots::routes(),
         vod::routes(),

@@ -7,7 +7,7 @@ use domain::account::Account;
 use domain::channel::Channel;
 use domain::group::Group;
 use domain::guide::matching::GuideAlias;
-use domain::ids::ChannelId;
+use domain::ids::{ChannelId, StreamId};
 use domain::lineup::Lineup;
 use domain::logo::Logo;
 use domain::stream::Stream;
@@ -192,8 +192,9 @@ impl Restoration {
             self.conflicts.add("channel", channel.id.0, &channel.name, &fields, NUMBER_TAKEN);
         }
         let edited = std::mem::take(&mut self.edited);
-        for (_, channel) in &edited {
+        for (now, channel) in &edited {
             self.check_references(write, channel)?;
+            self.check_streams(write, now, channel);
         }
         if self.conflicts.n == 0 {
             let mut fields = std::mem::take(&mut self.edited_fields);
@@ -316,6 +317,16 @@ impl Restoration {
             self.conflicts.add("channel", channel.id.0, &channel.name, &missing, message);
         }
         Ok(())
+    }
+
+    /// Adds a conflict if a stream that the channel would get back was deleted.
+    fn check_streams(&mut self, write: &Write<'_>, now: &Channel, before: &Channel) {
+        let is_gone = |it: &&StreamId| !now.streams.contains(it) && write.owner_of::<Stream>(it.0).is_none();
+        let n_gone = before.streams.iter().filter(is_gone).count();
+        if n_gone > 0 {
+            let message = format!("Streams that the channel had were deleted: {n_gone}.");
+            self.conflicts.add("channel", before.id.0, &before.name, &["streams".to_owned()], &message);
+        }
     }
 
     /// Takes changes of films and series back, the last one first.

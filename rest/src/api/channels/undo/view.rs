@@ -13,7 +13,7 @@ pub(super) const LIST: &str = "/api/channels/undo/";
 pub(crate) struct UndoHandleView {
     /// Id of the operation, for `/api/channels/undo/{id}/`.
     #[field(example = "7")]
-    pub(in crate::api::channels) id: u32,
+    pub(in crate::api) id: u32,
     /// Path to send a POST to.
     #[field(example = "/api/channels/undo/7/")]
     url: String,
