@@ -20,14 +20,14 @@ const CHANNELS: &str = "/api/channels/channels/";
 const SLOTS: &str = "/api/m3u/slots/";
 
 /// A gateway with an admin, and a provider.
-struct GroupFixture {
+pub(crate) struct GroupFixture {
     provider: Provider,
     gateway: TestGateway,
-    admin: Api,
+    pub(crate) admin: Api,
 }
 
 /// An entry of a list: number of the stream, group and name.
-type Entry<'a> = (usize, &'a str, &'a str);
+pub(crate) type Entry<'a> = (usize, &'a str, &'a str);
 
 fn stream_path(login: &str, number: usize) -> String {
     format!("/live/{login}/pass/{number}.ts")
@@ -38,7 +38,7 @@ fn list_path(login: &str) -> String {
 }
 
 impl GroupFixture {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let provider = Provider::start();
         let gateway = Setup::new().start().await;
         let admin = Api::first_admin(&gateway).await;
@@ -46,7 +46,7 @@ impl GroupFixture {
     }
 
     /// Sets the list of a login. Each stream shows login and number.
-    fn serve(&self, login: &str, entries: &[Entry<'_>]) {
+    pub(crate) fn serve(&self, login: &str, entries: &[Entry<'_>]) {
         let mut list = "#EXTM3U\n".to_owned();
         for (number, group, name) in entries {
             let path = stream_path(login, *number);
@@ -72,7 +72,7 @@ impl GroupFixture {
     }
 
     /// Creates an account and waits for the end of its first refresh; returns its path.
-    async fn account(&self, login: &str, more: Value) -> String {
+    pub(crate) async fn account(&self, login: &str, more: Value) -> String {
         let mut body = json!({ "name": login, "server_url": self.provider.url(&list_path(login)) });
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let made = self.admin.post(ACCOUNTS, body).await;
@@ -82,17 +82,17 @@ impl GroupFixture {
         account
     }
 
-    async fn get(&self, path: &str) -> Value {
+    pub(crate) async fn get(&self, path: &str) -> Value {
         self.admin.get(path).await.body
     }
 
-    async fn change(&self, path: &str, body: Value) {
+    pub(crate) async fn change(&self, path: &str, body: Value) {
         let changed = self.admin.patch(path, body).await;
         assert_eq!(changed.status, 200, "{}", changed.body);
     }
 
     /// Refreshes an account, waits for the end, and returns the outcome and the message.
-    async fn refresh(&self, account: &str) -> (String, String) {
+    pub(crate) async fn refresh(&self, account: &str) -> (String, String) {
         self.refresh_with(account, json!({})).await
     }
 
@@ -118,7 +118,7 @@ impl GroupFixture {
     }
 
     /// Changes the settings of a group, found by its name.
-    async fn group(&self, account: &str, name: &str, settings: Value) {
+    pub(crate) async fn group(&self, account: &str, name: &str, settings: Value) {
         let groups = self.get(account).await["channel_groups"].clone();
         let of_name = |it: &&Value| it["channel_group_name"] == name;
         let group =
@@ -129,7 +129,7 @@ impl GroupFixture {
     }
 
     /// Returns the channels as `number name`.
-    async fn channels(&self) -> Vec<String> {
+    pub(crate) async fn channels(&self) -> Vec<String> {
         let channels = self.get(&format!("{CHANNELS}?ordering=channel_number&page_size=100")).await;
         let show = |it: &Value| format!("{} {}", it["channel_number"], it["name"].as_str().unwrap());
         channels["results"].as_array().unwrap().iter().map(show).collect()
@@ -145,7 +145,7 @@ impl GroupFixture {
         (made.body["id"].clone(), format!("/proxy/ts/stream/{}", made.text("uuid")))
     }
 
-    async fn watch(&self, path: &str) -> Player {
+    pub(crate) async fn watch(&self, path: &str) -> Player {
         Player::watch(self.gateway.address, path).await
     }
 

@@ -16,6 +16,7 @@ static MEMORY: cap::Cap<std::alloc::System> = cap::Cap::new(std::alloc::System, 
 mod account_addresses;
 mod account_groups;
 mod account_proxies;
+mod account_replaced;
 mod actor_failures;
 mod anonymous;
 mod backups;
