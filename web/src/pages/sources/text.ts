@@ -92,6 +92,7 @@ export const text = texts({
 			filters: 'Filters',
 			guides: 'Guides',
 			identity: 'Recognition',
+			replace: 'Replace',
 		},
 		tabsLabel: 'Parts of the source',
 		isActive: 'Active',
