@@ -104,7 +104,7 @@ async fn compare(call: &Call, wanted: Wanted) -> Result<Found, Refusal> {
     let turn = Arc::clone(&call.rest().imports.pairing_turn).try_acquire_owned();
     let turn = turn.map_err(|_| Refusal::unavailable(BUSY).retry_soon())?;
     let models = call.rest().models.clone();
-    // The work goes on to its end if the client leaves.
+    // The work continues to its end if the client leaves.
     run_blocking("pair streams", move || {
         let found = find(&models, wanted);
         drop(turn);
