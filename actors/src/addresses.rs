@@ -21,6 +21,7 @@ use domain::account_addresses::{
 use domain::ids::AccountId;
 use domain::panel::{LiveForm, PanelLogin};
 use domain::plan::{Candidate, TrialAddresses};
+use domain::portal::PortalPlace;
 use domain::source_url::SourceUrl;
 use media::error::{Cause, UpstreamError};
 use media::source::OtherAddresses;
@@ -115,6 +116,15 @@ impl AccountAddresses {
     /// Returns a login at the panel at the server in use.
     pub(crate) fn login(&self, account: &Account, login: &PanelLogin) -> PanelLogin {
         PanelLogin { server: self.place(account, &login.server), ..login.clone() }
+    }
+
+    /// Returns the portal of an account at the server in use.
+    pub(crate) fn portal_place(&self, account: &Account) -> Option<PortalPlace> {
+        let PortalPlace { server, endpoint } = account.list.portal()?;
+        Some(PortalPlace {
+            server: self.place(account, server),
+            endpoint: endpoint.as_ref().map(|it| self.place(account, it)),
+        })
     }
 
     /// Returns whether an account uses this address.

@@ -48,8 +48,8 @@ impl TestBox<'_> {
 
     async fn shake_hands(&mut self) {
         self.token = None;
-        let answer = self.answer(PortalQuestion::Handshake { known: None }).await.unwrap();
-        self.token = Some(read_handshake(&answer, None).unwrap().token);
+        let answer = self.answer(PortalQuestion::Handshake).await.unwrap();
+        self.token = Some(read_handshake(&answer).unwrap().token);
     }
 }
 

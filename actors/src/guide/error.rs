@@ -14,9 +14,15 @@ pub enum GuideError {
     /// The source has neither an address nor an uploaded file.
     #[error("the guide source has neither an address nor an uploaded file")]
     NoLocation,
-    /// The account of the source does not exist or is not a panel.
-    #[error("the guide source needs an active account of the type XC")]
+    /// The account of the source does not exist, or is neither at a panel nor at a portal.
+    #[error("the guide source needs an active account of the type XC or STALKER")]
     NoPanel,
+    /// The channels of the portal have not been imported, so that nobody knows what its guide names.
+    #[error("the channels of the portal have not been imported yet")]
+    NoChannels,
+    /// The portal refuses the device; contains the reason.
+    #[error("{0}")]
+    Refused(String),
     /// The request failed.
     #[error("{}", .0.with_causes())]
     Fetch(FetchError),
@@ -87,7 +93,7 @@ impl GuideError {
     pub(crate) fn is_temporary(&self) -> bool {
         match self {
             Self::Fetch(error) | Self::BrokenOff(error) => error.is_temporary(),
-            Self::Unread(_) | Self::Store(_) => true,
+            Self::Unread(_) | Self::Store(_) | Self::NoChannels => true,
             _ => false,
         }
     }

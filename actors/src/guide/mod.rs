@@ -13,6 +13,7 @@ mod input;
 mod inputs;
 mod landing;
 mod message;
+mod portal;
 mod preview;
 mod progress;
 mod run;

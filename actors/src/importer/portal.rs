@@ -211,11 +211,7 @@ pub(super) async fn check(
     now: i64,
 ) -> Result<(), ImportError> {
     let addresses = AccountAddresses::new(models.clone());
-    let place = account.list.portal().ok_or(ImportError::AccountChanged)?;
-    let located = PortalPlace {
-        server: addresses.place(account, &place.server),
-        endpoint: place.endpoint.as_ref().map(|it| addresses.place(account, it)),
-    };
+    let located = addresses.portal_place(account).ok_or(ImportError::AccountChanged)?;
     let client = PortalClient::new(fetch, account, profile, located).ok_or_else(no_device)?;
     check_with(&client, models, (account, profile.id), now).await.map(drop)
 }

@@ -124,7 +124,7 @@ impl ChannelsReader {
             Ok(channel) => {
                 self.seen.insert(channel.id.clone());
                 let ReaderParts { genres, server, endpoint } = &*self.parts;
-                let properties = channel.into_properties(server, endpoint, genres);
+                let properties = channel.into_properties(self.job.account.id, server, endpoint, genres);
                 self.contents.add(properties.content);
                 self.keys.add(&properties);
                 self.n_entries += 1;

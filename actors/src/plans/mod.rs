@@ -17,7 +17,7 @@ use domain::plan::{
     self, ArchiveRefusal, ArchivedProgramme, Candidate, Plan, PlanContext, PlanRecords, SlotPool,
     TitleCandidate, TitleVersion,
 };
-use domain::portal::{PortalPlace, PortalStreamAddress};
+use domain::portal::PortalStreamAddress;
 use domain::server_group::ServerGroupMembers;
 use domain::source_url::SourceUrl;
 use domain::stream::Stream;
@@ -357,11 +357,7 @@ impl Plans for StorePlans {
         let address = PortalStreamAddress::parse(&candidate.url)?;
         let account = self.account(candidate.pool.account)?;
         let profile = account.profiles.iter().find(|it| it.id == candidate.pool.profile)?;
-        let PortalPlace { server, endpoint } = account.list.portal()?;
-        let place = PortalPlace {
-            server: self.addresses.place(&account, server),
-            endpoint: endpoint.as_ref().map(|it| self.addresses.place(&account, it)),
-        };
+        let place = self.addresses.portal_place(&account)?;
         let client = PortalClient::new(self.fetch.as_ref()?, &account, profile, place)?;
         Some(Arc::new(PortalLink::new(client, address)))
     }

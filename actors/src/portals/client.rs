@@ -271,9 +271,8 @@ impl PortalClient {
     async fn find_endpoint(&self) -> Result<(SourceUrl, Handshake), PortalFailure> {
         let mut first = None;
         for endpoint in endpoints(&self.place.server, self.place.endpoint.as_ref()) {
-            let question = PortalQuestion::Handshake { known: None };
-            let answered = self.send(&question, &endpoint, None).await;
-            let failure = match answered.map(|js| read_handshake(&js, None)) {
+            let answered = self.send(&PortalQuestion::Handshake, &endpoint, None).await;
+            let failure = match answered.map(|js| read_handshake(&js)) {
                 Ok(Ok(handshake)) => return Ok((endpoint, handshake)),
                 // It answers, so it is one.
                 Ok(Err(error)) => return Err(PortalFailure::Portal(error)),

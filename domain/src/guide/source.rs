@@ -28,7 +28,7 @@ pub struct GuideSource {
     pub username: Option<String>,
     #[serde(default)]
     pub password: Option<Secret>,
-    /// The panel account of a source of the kind [`GuideSourceKind::Panel`].
+    /// The account of a source of the kind [`GuideSourceKind::Panel`].
     #[serde(default)]
     pub account: Option<AccountId>,
     /// The name of an uploaded file in the data folder, which is read instead of an address.
@@ -134,7 +134,7 @@ fn history_days() -> u32 {
 pub enum GuideSourceKind {
     /// XMLTV from an address or an uploaded file.
     Xmltv,
-    /// The guide of a panel account.
+    /// The guide of an account at a panel or portal.
     Panel,
     /// The service Schedules Direct.
     SchedulesDirect,

@@ -6,10 +6,12 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::address::folder_of;
+use super::guide::guide_key;
 use super::information::field;
 use super::link::PortalStreamAddress;
 use crate::channel::ChannelNumber;
 use crate::group::GROUP_NAME_CHARS_MAX;
+use crate::ids::AccountId;
 use crate::panel::{CATEGORIES_MAX, ElementProblem, LooseValue};
 use crate::playlist::catalogue::is_id;
 use crate::playlist::content;
@@ -146,18 +148,22 @@ pub fn read_channel(json: &[u8]) -> Result<PortalChannel, ElementProblem> {
 }
 
 impl PortalChannel {
-    /// Returns the properties of its stream. `server` is the base address of the portal, and `endpoint` what has answered.
+    /// Returns the properties of its stream in this account. `server` is the base address of the portal, and `endpoint` what
+    /// has answered.
     pub fn into_properties(
         self,
+        account: AccountId,
         server: &SourceUrl,
         endpoint: &SourceUrl,
         genres: &PortalGenres,
     ) -> StreamProperties {
         let genre = self.genre.and_then(|it| genres.get(&it));
+        // The guide of the portal knows the channel by its id.
+        let guide_id = self.tvg_id.unwrap_or_else(|| guide_key(account, &self.id));
         let address = PortalStreamAddress { id: self.id, cmd: self.cmd, needs_link: self.needs_link };
         StreamProperties {
             content: content::from_panel(None, &self.name),
-            tvg_id: self.tvg_id,
+            tvg_id: Some(guide_id),
             group: genre.map(|it| it.name.clone()),
             logo: self.logo.and_then(|it| logo_url(&it, endpoint)),
             number: self.number,
@@ -307,12 +313,16 @@ mod tests {
         ] {
             let mut element = channel();
             (element["tv_genre_id"], element["censored"]) = (json!(genre), json!(censored));
-            let properties = read(element).unwrap().into_properties(&server, &endpoint, &genres);
+            let properties = read(element).unwrap().into_properties(AccountId(2), &server, &endpoint, &genres);
             assert_eq!((properties.group.as_deref(), properties.is_adult), (group, is_adult));
             assert_eq!(PortalStreamAddress::id_in(&properties.url), Some("7"));
             assert_eq!(properties.logo.as_deref(), Some("http://p.example/misc/logos/320/7.png"));
             assert!(properties.content.is_live());
+            assert_eq!(properties.tvg_id.as_deref(), Some("news.example"));
         }
+        let nameless = read(json!({ "id": 8, "name": "Other" })).unwrap();
+        let properties = nameless.into_properties(AccountId(2), &server, &endpoint, &genres);
+        assert_eq!(properties.tvg_id.as_deref(), Some("portal-2-8"));
     }
 
     #[test]

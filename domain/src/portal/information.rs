@@ -45,16 +45,13 @@ pub enum PortalProfileState {
     Refused(String),
 }
 
-/// Reads the answer to a handshake. `offered` is the token that the question named: a portal that keeps it may not repeat
-/// it.
+/// Reads the answer to a handshake.
 ///
 /// # Errors
 /// The device gets no token.
-pub fn read_handshake(js: &Value, offered: Option<&Secret>) -> Result<Handshake, PortalError> {
+pub fn read_handshake(js: &Value) -> Result<Handshake, PortalError> {
     let token = field(js, "token").text().filter(|it| is_token(it)).map(Secret::new);
-    // Only an object is an answer: `false` and an empty list are refusals.
-    let kept = || offered.filter(|_| js.as_object().is_some_and(|it| !it.is_empty())).cloned();
-    let token = token.or_else(kept).ok_or(PortalError::NoToken)?;
+    let token = token.ok_or(PortalError::NoToken)?;
     Ok(Handshake { token, is_invalid: field(js, "not_valid").is_yes() })
 }
 
@@ -157,24 +154,20 @@ mod tests {
     }
 
     #[test]
-    fn a_handshake_gives_a_token_or_keeps_the_one_that_was_offered() {
-        let offered = Secret::new("OLD");
-        let token = |js: Value, offered: Option<&Secret>| {
-            read_handshake(&js, offered).map(|it| (it.token.expose().to_owned(), it.is_invalid))
-        };
-        assert_eq!(token(json!({ "token": "NEW" }), Some(&offered)), Ok(("NEW".into(), false)));
-        assert_eq!(token(json!({ "token": "NEW", "not_valid": "1" }), None), Ok(("NEW".into(), true)));
-        assert_eq!(token(json!({ "random": "x" }), Some(&offered)), Ok(("OLD".into(), false)));
+    fn a_handshake_gives_a_token_or_is_refused() {
+        let token = |js: &Value| read_handshake(js).map(|it| (it.token.expose().to_owned(), it.is_invalid));
+        assert_eq!(token(&json!({ "token": "NEW" })), Ok(("NEW".into(), false)));
+        assert_eq!(token(&json!({ "token": "NEW", "not_valid": "1" })), Ok(("NEW".into(), true)));
         for js in [
             json!(false),
             json!([]),
             json!(null),
             json!({}),
+            json!({ "random": "x" }),
             json!({ "token": "" }),
             json!({ "token": "a b" }),
         ] {
-            assert_eq!(token(js.clone(), Some(&offered)).is_ok(), js.get("token").is_some(), "{js}");
-            assert_eq!(token(js.clone(), None), Err(PortalError::NoToken), "{js}");
+            assert_eq!(token(&js), Err(PortalError::NoToken), "{js}");
         }
     }
 

@@ -11,6 +11,7 @@ mod address;
 mod answer;
 mod channel;
 mod device;
+mod guide;
 mod information;
 mod link;
 mod list;
@@ -21,6 +22,7 @@ pub use self::address::{PortalAddressError, PortalPlace, endpoints, pasted_addre
 pub use self::answer::{ANSWER_BYTES_MAX, PortalError, check_text, read_answer};
 pub use self::channel::{PortalChannel, PortalGenre, PortalGenres, logo_url, read_channel, read_genres};
 pub use self::device::{MacAddress, MacAddressError, PortalDevice};
+pub use self::guide::{GUIDE_CHANNEL_BYTES_MAX, GUIDE_HOURS, guide_key, read_programmes};
 pub use self::information::{
     Handshake, PortalProfile, PortalProfileState, expiry_of, read_handshake, read_login, read_profile,
 };

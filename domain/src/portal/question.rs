@@ -11,10 +11,8 @@ use crate::stream::RequestHeaders;
 /// A question to a portal.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PortalQuestion<'a> {
-    /// Asks for a token. The known one is offered, so that the portal may keep it.
-    Handshake {
-        known: Option<&'a Secret>,
-    },
+    /// Asks for a token.
+    Handshake,
     /// Names the device. `second_step` follows an accepted login; `is_invalid` is what the handshake said of the token.
     Profile {
         second_step: bool,
@@ -30,6 +28,10 @@ pub enum PortalQuestion<'a> {
     Page {
         genre: &'a str,
         page: u32,
+    },
+    /// The programmes of all channels of the next hours.
+    Guide {
+        hours: u32,
     },
     /// Asks for the link of a live channel.
     Link {
@@ -53,9 +55,10 @@ impl PortalQuestion<'_> {
     pub fn url(&self, endpoint: &SourceUrl, device: &PortalDevice) -> SourceUrl {
         let mut query = Query(format!("{}?", endpoint.expose()));
         match self {
-            Self::Handshake { known } => {
+            Self::Handshake => {
                 query.action("stb", "handshake");
-                query.add("token", known.map_or("", |it| it.expose()));
+                // A portal would keep a token that is offered.
+                query.add("token", "");
             }
             Self::Profile { second_step, is_invalid } => {
                 query.action("stb", "get_profile");
@@ -91,6 +94,10 @@ impl PortalQuestion<'_> {
                 query.add("fav", "0");
                 query.add("sortby", "number");
                 query.add("p", &page.to_string());
+            }
+            Self::Guide { hours } => {
+                query.action("itv", "get_epg_info");
+                query.add("period", &hours.to_string());
             }
             Self::Link { cmd } => {
                 query.action("itv", "create_link");
@@ -183,13 +190,8 @@ mod tests {
             assert_eq!(url.expose(), expected);
             assert_eq!(url.to_string(), "http://p.example/…");
         };
-        check(PortalQuestion::Handshake { known: None }, &device(), "type=stb&action=handshake&token=");
-        let known = Secret::new("AB12");
-        check(
-            PortalQuestion::Handshake { known: Some(&known) },
-            &device(),
-            "type=stb&action=handshake&token=AB12",
-        );
+        check(PortalQuestion::Handshake, &device(), "type=stb&action=handshake&token=");
+        check(PortalQuestion::Guide { hours: 24 }, &device(), "type=itv&action=get_epg_info&period=24");
         check(PortalQuestion::Genres, &device(), "type=itv&action=get_genres");
         check(
             PortalQuestion::Page { genre: "*", page: 2 },

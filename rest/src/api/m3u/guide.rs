@@ -1,4 +1,4 @@
-//! The guide of a panel account: a guide source that is created with the account.
+//! The guide of an account at a panel or portal: a guide source that is created with the account.
 
 use domain::account::Account;
 use domain::guide::source::{GuideSource, GuideSourceKind};
@@ -10,11 +10,11 @@ use tracing::warn;
 use crate::api::epg::sources::records::{forget_content, new_source};
 use crate::context::RestCall;
 
-/// Creates a guide source for the panel of an account, unless the account has one. It is refreshed as often as the
+/// Creates a guide source for the panel or portal of an account, unless the account has one. It is refreshed as often as the
 /// playlist, and daily if the playlist is never refreshed.
 pub(super) fn create(write: &mut Write<'_>, account: &Account) -> Result<Option<GuideSource>, Refusal> {
-    if account.list.panel().is_none() {
-        return Err(Refusal::field("create_epg", "Only an account of the type XC has a guide."));
+    if account.list.panel().is_none() && account.list.portal().is_none() {
+        return Err(Refusal::field("create_epg", "Only an account of the types XC and STALKER has a guide."));
     }
     let known = write.all::<GuideSource>()?;
     if known.iter().any(|it| it.kind == GuideSourceKind::Panel && it.account == Some(account.id)) {
@@ -31,7 +31,7 @@ pub(super) fn create(write: &mut Write<'_>, account: &Account) -> Result<Option<
     Ok(Some(source))
 }
 
-/// Notes that an account leads to another panel, so that its guide is fetched as a whole.
+/// Notes that an account leads to another panel or portal, so that its guide is fetched as a whole.
 pub(super) fn forget_guides(write: &mut Write<'_>, account: &Account) -> Result<(), Refusal> {
     let sources = write.all::<GuideSource>()?;
     sources.iter().filter(|it| it.account == Some(account.id)).try_for_each(|it| forget_content(write, it.id))

@@ -212,7 +212,8 @@ pub(crate) struct M3UAccountView {
     /// Accounts with a larger number are preferred.
     #[field(edit, example = "0")]
     priority: i32,
-    /// Creates a guide source for the guide of the panel, unless the account has one. Only for the type `XC`.
+    /// Creates a guide source for the guide of the panel or portal, unless the account has one. Only for the types `XC` and
+    /// `STALKER`.
     #[field(write_only)]
     #[serde(skip)]
     create_epg: WriteOnly<bool>,

@@ -105,7 +105,7 @@ fn check_times(source: &GuideSource) -> Result<(), Refusal> {
     Ok(errors.or(())?)
 }
 
-/// Refuses a source of a panel without an account of a panel, and other sources with an account.
+/// Refuses a source of a panel without an account of a panel or portal, and other sources with an account.
 fn check_account(write: &Write<'_>, source: &GuideSource) -> Result<(), Refusal> {
     match (source.kind, source.account) {
         (GuideSourceKind::Panel, None) => {
@@ -113,9 +113,9 @@ fn check_account(write: &Write<'_>, source: &GuideSource) -> Result<(), Refusal>
         }
         (GuideSourceKind::Panel, Some(id)) => {
             let account = write.get::<Account>(id.0)?.ok_or_else(|| Refusal::no_such("account", id))?;
-            match account.list.panel() {
-                Some(_) => Ok(()),
-                None => Err(Refusal::field("account", "The account is not of the type XC.")),
+            match account.list.panel().is_some() || account.list.portal().is_some() {
+                true => Ok(()),
+                false => Err(Refusal::field("account", "The account is not of the type XC or STALKER.")),
             }
         }
         (_, Some(_)) => Err(Refusal::field("account", "Only a source of the type panel has an account.")),

@@ -199,7 +199,7 @@ async fn invalid_sources_are_refused_by_field() {
         ),
         (
             json!({ "name": "p", "source_type": "panel", "account": 5 }),
-            json!({ "account": ["The account is not of the type XC."] }),
+            json!({ "account": ["The account is not of the type XC or STALKER."] }),
         ),
         (
             json!({ "name": "p", "source_type": "panel", "account": 99 }),

@@ -51,7 +51,7 @@ pub(crate) struct EPGSourceView {
     #[field(write_only, blank, chars_max = 255)]
     #[serde(skip)]
     password: WriteOnly<Option<Secret>>,
-    /// Id of the account of a source of the type `panel`; it must be of the type `XC`.
+    /// Id of the account of a source of the type `panel`; it must be of the type `XC` or `STALKER`.
     #[field(edit, example = "2")]
     account: Option<AccountId>,
     /// Programmes of an inactive source are not shown, and it is not refreshed.
