@@ -85,3 +85,24 @@ test('the form says which addresses of a panel are in use, and an admin chooses 
 	await fireEvent.click(screen.getByRole('button', { name: 'Save' }));
 	await waitFor(() => expect(changes).toEqual([{ live_form: 'm3u8' }]));
 });
+
+test('an admin changes the box of a portal, whose hidden values stay', async () => {
+	const portal = {
+		...ACCOUNT,
+		account_type: 'STALKER',
+		uploaded_file: null,
+		server_url: 'http://portal.example',
+		mac_address: '00:1A:79:**:**:**',
+		device_model: '',
+	} as unknown as Account;
+	render(AccountForm, { account: portal, onsaved: vi.fn(), ondeleted: vi.fn() });
+	expect(screen.getByLabelText<HTMLInputElement>(/MAC address/).value).toBe('00:1A:79:**:**:**');
+	await fireEvent.input(screen.getByLabelText(/Model of the box/), { target: { value: 'MAG322' } });
+	await fireEvent.input(screen.getByLabelText(/Serial number$/), { target: { value: 'S1' } });
+	await fireEvent.click(screen.getByRole('button', { name: 'Save' }));
+	await waitFor(() => expect(changes).toEqual([{ device_model: 'MAG322', serial_number: 'S1' }]));
+	await fireEvent.click(screen.getByLabelText(/Remove the serial number/));
+	await fireEvent.click(screen.getByRole('button', { name: 'Save' }));
+	const removed = { serial_number: null, device_id: null, device_id2: null, signature: null };
+	await waitFor(() => expect(changes[1]).toEqual(removed));
+});

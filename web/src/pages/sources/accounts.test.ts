@@ -43,6 +43,21 @@ it('empty secrets stay as they are, and empty dates are removed', () => {
 	expect(bodyOf(account, { exp_date: '2026-05-01' })).toEqual({ exp_date: '2026-05-01T00:00:00Z' });
 });
 
+it('hidden values of a box stay unless they are entered anew or removed', () => {
+	expect(bodyOf(account, { serial_number: '', device_id: ' ', mac_address: '' })).toEqual({});
+	expect(bodyOf(account, { serial_number: ' S1 ', mac_address: '00:1A:79:00:00:01' })).toEqual({
+		serial_number: 'S1',
+		mac_address: '00:1A:79:00:00:01',
+	});
+	expect(bodyOf(account, { forgets_box: true, device_id: 'D1' })).toEqual({
+		serial_number: null,
+		device_id: 'D1',
+		device_id2: null,
+		signature: null,
+	});
+	expect(bodyOf(account, { forgets_box: false })).toEqual({});
+});
+
 it('addresses are sent as a list, and an empty proxy is removed', () => {
 	expect(
 		bodyOf(account, { proxy: '', further_addresses: 'http://b.example\n\n https://c.example ' }),

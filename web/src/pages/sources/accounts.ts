@@ -1,6 +1,7 @@
 // Facts about accounts, and the values of their form.
 
 import { ApiError, type Schemas } from '$lib/api';
+import { BOX_VALUES } from './newSource';
 
 export type Account = Schemas['M3UAccount'];
 export type LocalHosts = Schemas['M3UAccountLocalHosts'];
@@ -39,6 +40,15 @@ export interface AccountValues {
 	server_url: string;
 	username: string;
 	password: string;
+	/** That of a box at a portal, with its end hidden until it is changed. */
+	mac_address: string;
+	device_model: string;
+	serial_number: string;
+	device_id: string;
+	device_id2: string;
+	signature: string;
+	/** Removes the hidden values of the box that are not entered anew. */
+	forgets_box: boolean;
 	max_streams: number | null;
 	refresh_interval: number | null;
 	cron_expression: string;
@@ -72,6 +82,13 @@ export function valuesOf(account: Account): AccountValues {
 		server_url: account.server_url ?? '',
 		username: account.username ?? '',
 		password: '',
+		mac_address: account.mac_address ?? '',
+		device_model: account.device_model ?? '',
+		serial_number: '',
+		device_id: '',
+		device_id2: '',
+		signature: '',
+		forgets_box: false,
 		max_streams: account.max_streams,
 		refresh_interval: account.refresh_interval,
 		cron_expression: account.cron_expression,
@@ -105,12 +122,20 @@ function zoneOf(account: Pick<Account, 'custom_properties'>): string | null {
 /** Returns the body of the request that changes an account, from the changed values of the form. */
 export function bodyOf(
 	account: Pick<Account, 'custom_properties'>,
-	{ timezone, ...changed }: Partial<AccountValues>,
+	{ timezone, forgets_box, ...changed }: Partial<AccountValues>,
 ): Record<string, unknown> {
 	const body: Record<string, unknown> = { ...changed };
 	// Properties are replaced together.
 	if (timezone !== undefined) body.custom_properties = { ...account.custom_properties, timezone };
 	if (changed.password === '') delete body.password;
+	if (changed.mac_address?.trim() === '') delete body.mac_address;
+	for (const name of BOX_VALUES) {
+		const value = changed[name]?.trim();
+		if (value) body[name] = value;
+		// The gateway keeps what is not sent.
+		else delete body[name];
+		if (!value && forgets_box) body[name] = null;
+	}
 	if (changed.user_agent === '') body.user_agent = null;
 	if (changed.proxy === '') body.proxy = null;
 	if (changed.certificate_fingerprint === '') body.certificate_fingerprint = null;
