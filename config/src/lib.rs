@@ -12,6 +12,7 @@
 mod args;
 mod cluster;
 mod data_folder;
+mod http;
 mod integrations;
 mod layers;
 mod log_level;
@@ -27,6 +28,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ::http::HeaderValue;
 use actors::VOD_INTERVAL;
 use domain::discovery::{hdhomerun, ssdp};
 use domain::settings::{Settings, seconds};
@@ -40,6 +42,7 @@ pub use self::args::{
 pub use self::cluster::ClusterConfig;
 pub use self::cluster::{NODE_PORT, check_name as check_node_name};
 pub use self::data_folder::DataFolder;
+pub use self::http::{AllowedOrigins, Http};
 pub use self::integrations::Integrations;
 pub use self::layers::by_table;
 pub use self::layers::{ConfigError, ConfigValue, Loaded, load};
@@ -81,6 +84,7 @@ pub struct Config {
     pub trusted_proxies: Networks,
     pub container_proxy: ContainerProxy,
     pub network_access: NetworkAccess,
+    pub http: Http,
     pub discovery: Discovery,
     pub log: Log,
     pub limits: Limits,
@@ -213,6 +217,7 @@ impl Default for Config {
             trusted_proxies: Networks::none(),
             container_proxy: ContainerProxy::Detect,
             network_access: NetworkAccess::default(),
+            http: Http::default(),
             discovery: Discovery::default(),
             log: Log::default(),
             limits: Limits::default(),
@@ -323,7 +328,7 @@ impl Config {
             .check()
             .map_err(|(key, reason)| ConfigError::Value { key: format!("cluster.{key}"), reason })?;
         if let Some(agent) = &self.user_agent
-            && http::HeaderValue::from_str(agent).is_err()
+            && HeaderValue::from_str(agent).is_err()
         {
             return Err(wrong("user_agent", "cannot be sent in a header"));
         }

@@ -69,7 +69,8 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("/output/epg.xml.gz", players, "Returns the guide as a gzip file.", file),
         Route::get("/output/epg/{profile}", players, of_profile, profile_guide),
     ];
-    with_login.into_iter().map(Route::that_reads).chain(others).map(declared).collect()
+    let routes = with_login.into_iter().map(Route::that_reads).chain(others).map(declared);
+    routes.map(Route::for_any_origin_with_login).collect()
 }
 
 /// Returns the routes that both ports serve.
@@ -79,7 +80,7 @@ pub(super) fn api_routes() -> Vec<Route> {
         Route::get("/api/epg.xml", STREAMER, summary, all),
         Route::get("/api/epg.xml.gz", STREAMER, "Returns the guide as a gzip file.", file),
     ];
-    routes.map(declared).into()
+    routes.map(declared).map(Route::for_any_origin_with_login).into()
 }
 
 fn declared(route: Route) -> Route {

@@ -51,13 +51,14 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get("/playlist.m3u", players, summary, all),
         Route::get("/output/m3u/{profile}", players, of_profile, profile_playlist),
     ];
-    with_login.into_iter().map(Route::that_reads).chain(others).map(declared).collect()
+    let routes = with_login.into_iter().map(Route::that_reads).chain(others).map(declared);
+    routes.map(Route::for_any_origin_with_login).collect()
 }
 
 /// Returns the routes that both ports serve.
 pub(super) fn api_routes() -> Vec<Route> {
     let summary = "Returns a playlist of all channels that the user may watch.";
-    vec![declared(Route::get("/api/playlist.m3u", STREAMER, summary, all))]
+    vec![declared(Route::get("/api/playlist.m3u", STREAMER, summary, all)).for_any_origin_with_login()]
 }
 
 fn declared(route: Route) -> Route {

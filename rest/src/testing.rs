@@ -106,6 +106,11 @@ pub(crate) struct Answer {
 
 impl Rest {
     pub(crate) async fn start() -> Rest {
+        Self::start_with(|_| {}).await
+    }
+
+    /// Starts with other settings.
+    pub(crate) async fn start_with(change: impl FnOnce(&mut Config)) -> Rest {
         let models = tokio::task::spawn_blocking(|| {
             let store = Store::temporary(storage::records::schema())?;
             storage::seed(&store)?;
@@ -131,7 +136,7 @@ impl Rest {
         };
         let auth = AuthLimits { failure_delay_max: Duration::ZERO, ..AuthLimits::default() };
         let folder = tempfile::tempdir().unwrap();
-        let config = Config {
+        let mut config = Config {
             data_dir: folder.path().to_owned(),
             limits,
             auth,
@@ -139,6 +144,7 @@ impl Rest {
             container_proxy: ContainerProxy::None,
             ..Config::default()
         };
+        change(&mut config);
         let origins = Origins::new(&config);
         let Contexts { frame, rest: context, players: _ } = contexts(config, models.clone(), &system).await;
         let frame = Arc::new(frame);

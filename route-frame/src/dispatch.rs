@@ -18,7 +18,8 @@ use domain::query::Query;
 use futures_util::{Stream, StreamExt};
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_MAX_AGE, ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, CONTENT_ENCODING, CONTENT_LENGTH,
+    CONTENT_TYPE, HeaderValue, ORIGIN, VARY,
 };
 use http::{HeaderMap, Method, StatusCode};
 use serde_json::{Map, Value};
@@ -33,7 +34,7 @@ use warp::reply::Response as Reply;
 use super::access::Access;
 use super::call::{Call, QUERY_PASSWORD, QUERY_USERNAME};
 use super::input::{FileInput, RequestInput};
-use super::route::{Answer, Redirect, Route};
+use super::route::{Answer, PageReaders, Redirect, Route};
 use super::router::{PathMatch, Router};
 use super::upload::{FILE, Upload, UploadLimits, read_multipart, read_whole};
 use crate::context::FrameContext;
@@ -54,7 +55,7 @@ pub fn filter(frame: Arc<FrameContext>, routes: Vec<Route>) -> Routes {
         .then(move |method, path: warp::path::FullPath, query, caller, headers, body| {
             let request = Request { method, path: path.as_str().to_owned(), query, caller, headers };
             let (router, frame) = (Arc::clone(&router), Arc::clone(&frame));
-            async move { answer(&router, frame, request, body).await.unwrap_or_else(Refusal::into_response) }
+            async move { answer_to_page(&router, frame, request, body).await }
         })
         .boxed()
 }
@@ -66,6 +67,25 @@ struct Request {
     query: String,
     caller: Caller,
     headers: HeaderMap,
+}
+
+/// Answers a request, which a page of another origin may have sent.
+async fn answer_to_page(
+    router: &Router,
+    frame: Arc<FrameContext>,
+    request: Request,
+    body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send,
+) -> Reply {
+    let origin = request
+        .headers
+        .get(ORIGIN)
+        .filter(|it| it.to_str().is_ok_and(|origin| frame.config.http.allowed_origins.contains(origin)));
+    let (origin, is_preflight) = (origin.cloned(), request.method == Method::OPTIONS);
+    let mut reply = answer(router, frame, request, body).await.unwrap_or_else(Refusal::into_response);
+    if let Some(origin) = origin {
+        for_allowed_page(origin, is_preflight, &mut reply);
+    }
+    reply
 }
 
 async fn answer(
@@ -84,6 +104,7 @@ async fn answer(
         }
         return Err(Refusal::wrong_method(&request.method, found.allow()));
     };
+    let has_every_reader = route.readers == PageReaders::Every;
     let call = Call {
         method: request.method,
         headers: request.headers,
@@ -100,12 +121,38 @@ async fn answer(
     {
         answer = on_refusal(call, refusal).await;
     }
-    if !route.is_for_any_origin {
-        return answer;
-    }
+    if has_every_reader { Ok(for_every_page(answer)) } else { answer }
+}
+
+/// Lets pages of any origin read an answer.
+fn for_every_page(answer: Result<Reply, Refusal>) -> Reply {
     let mut reply = answer.unwrap_or_else(Refusal::into_response);
     reply.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-    Ok(reply)
+    reply
+}
+
+/// Lets a page of one of the configured origins read an answer, and answers its preflight request.
+fn for_allowed_page(origin: HeaderValue, is_preflight: bool, reply: &mut Reply) {
+    let headers = reply.headers_mut();
+    // Caches must not give the answer for one origin to another.
+    headers.append(VARY, HeaderValue::from_static("Origin"));
+    if headers.contains_key(ACCESS_CONTROL_ALLOW_ORIGIN) {
+        return;
+    }
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("*"));
+    if is_preflight && let Some(allow) = headers.get(ALLOW).cloned() {
+        insert_preflight(headers, allow);
+    }
+}
+
+/// Adds what pages may send.
+fn insert_preflight(headers: &mut HeaderMap, allow: HeaderValue) {
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, allow);
+    // The wildcard does not include `Authorization`.
+    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("*, Authorization"));
+    // One day.
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
 }
 
 /// Checks the access, reads the body and calls the handler.
@@ -147,10 +194,12 @@ pub async fn run(
     call.fields = route.inputs.body.map(|it| it.sent_fields(&body)).unwrap_or_default();
     call.fields.extend(file.as_ref().map(|_| FILE));
     let input = RequestInput { query: Arc::clone(&call.query), body, file, is_partial };
+    let is_for_every_page = route.readers == PageReaders::WithLogin && call.user.is_some();
     let answer = (route.handler)(call, &input)?;
     // The handler may wait for long.
     drop(input);
-    answer.await
+    let answer = answer.await;
+    if is_for_every_page { Ok(for_every_page(answer)) } else { answer }
 }
 
 /// Reads the body as the fields and the file that the route takes.
@@ -209,11 +258,7 @@ fn options(found: &PathMatch<'_>) -> Reply {
     let headers = reply.headers_mut();
     if found.is_for_any_origin() {
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-        headers.insert(ACCESS_CONTROL_ALLOW_METHODS, allow.clone());
-        // The wildcard does not include `Authorization`.
-        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("*, Authorization"));
-        // One day.
-        headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
+        insert_preflight(headers, allow.clone());
     }
     headers.insert(ALLOW, allow);
     reply

@@ -46,8 +46,8 @@ pub struct Route {
     pub refusals: Vec<(StatusCode, &'static str)>,
     /// Statuses of refusals whose body can have the media type of a success instead of JSON.
     pub plain_refusals: Vec<StatusCode>,
-    /// Whether pages of any origin may read the answers, refusals included.
-    pub is_for_any_origin: bool,
+    /// The pages of other origins that may read the answers.
+    pub readers: PageReaders,
     /// Whether the last parameter of the path also takes segments that follow it, with their slashes.
     pub takes_rest: bool,
     /// Whether the route changes nothing although its method is not GET.
@@ -63,6 +63,29 @@ pub struct Route {
     /// Further paths that the route serves, besides those of all other routes.
     pub also_at: Option<fn(&str) -> bool>,
     pub handler: BoxedHandler,
+}
+
+/// The pages of other origins that may read the answers of a route. Pages of the origins in `http.allowed_origins` may
+/// read all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageReaders {
+    /// Those of the configured origins.
+    Allowed,
+    /// Every page whose request has a login that was accepted.
+    WithLogin,
+    /// Every page, refusals included.
+    Every,
+}
+
+impl PageReaders {
+    /// Returns whether pages of any origin may read the answer to a request with or without a login.
+    pub(super) fn are_all(self, has_login: bool) -> bool {
+        match self {
+            Self::Allowed => false,
+            Self::WithLogin => has_login,
+            Self::Every => true,
+        }
+    }
 }
 
 /// Content of a successful answer.
@@ -174,7 +197,7 @@ impl Route {
             answer,
             refusals: Vec::new(),
             plain_refusals: Vec::new(),
-            is_for_any_origin: false,
+            readers: PageReaders::Allowed,
             takes_rest: false,
             only_reads: false,
             refused_to_plugins: None,
@@ -201,7 +224,13 @@ impl Route {
     /// Lets pages of any origin read the answers: adds the CORS header to them, and answers preflight requests. Only for
     /// routes where browsers do not add credentials on their own.
     pub fn for_any_origin(self) -> Self {
-        Route { is_for_any_origin: true, ..self }
+        Route { readers: PageReaders::Every, ..self }
+    }
+
+    /// Lets pages of any origin read the answers to requests with a login of their own. What is answered because of the
+    /// network alone could otherwise be read by every page that somebody on this network opens.
+    pub fn for_any_origin_with_login(self) -> Self {
+        Route { readers: PageReaders::WithLogin, ..self }
     }
 
     /// Declares that the route changes nothing although its method is not GET.

@@ -106,9 +106,9 @@ impl PathMatch<'_> {
         self.routes.iter().find(|it| it.method == *method)
     }
 
-    /// Returns whether pages of any origin may read the answers of this path.
+    /// Returns whether pages of any origin may read answers of this path, at least to requests with a login.
     pub(super) fn is_for_any_origin(&self) -> bool {
-        self.routes.iter().any(|it| it.is_for_any_origin)
+        self.routes.iter().any(|it| it.readers.are_all(true))
     }
 
     /// Returns the methods of this path in the format of the header `Allow`.

@@ -48,7 +48,7 @@ pub(crate) fn routes() -> Vec<Route> {
         ),
     ];
     let off = "Players list no recordings: `recordings_in_players` is off.";
-    routes.map(|it| it.refuses(StatusCode::NOT_FOUND, off)).into()
+    routes.map(|it| it.refuses(StatusCode::NOT_FOUND, off).for_any_origin_with_login()).into()
 }
 
 fn check_enabled(call: &Call) -> Result<(), Refusal> {

@@ -3,6 +3,7 @@
 mod archive_tests;
 mod guide_tests;
 mod offset_tests;
+mod origin_tests;
 mod output_tests;
 mod panel_tests;
 mod recordings_tests;
