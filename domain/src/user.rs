@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use icu_normalizer::ComposingNormalizerBorrowed;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
@@ -19,7 +20,7 @@ pub const CATCHUP_ENABLED: &str = "catchup_enabled";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct User {
     pub id: UserId,
-    /// Unique, ignoring case.
+    /// In the normal form NFC. Unique, ignoring case.
     pub username: String,
     #[serde(default)]
     pub email: String,
@@ -226,7 +227,7 @@ impl User {
 
     /// Returns the name in the form in which names are compared.
     pub fn name_key(username: &str) -> String {
-        username.to_lowercase()
+        composed(username).to_lowercase()
     }
 }
 
@@ -394,26 +395,62 @@ pub fn check_api_key(key: &str) -> Result<(), WeakApiKey> {
 pub enum UsernameError {
     #[error("a user name must have 1 to {USERNAME_CHARS_MAX} characters")]
     Length,
-    #[error("a user name may contain only letters, digits and @ . + - _")]
+    #[error("a user name may contain letters, digits, spaces and signs except / \\ ? # % and :")]
     Characters,
+    #[error("a user name must not begin or end with a space")]
+    Spaces,
     #[error("this name is part of the addresses of the gateway; choose another one")]
     Reserved,
 }
 
-/// Checks a user name. It is part of stream addresses, so it must be plain and must not collide with the gateway's own
-/// addresses.
-pub fn check_username(text: &str) -> Result<(), UsernameError> {
-    if text.is_empty() || text.chars().count() > USERNAME_CHARS_MAX {
+/// Checks a user name, and returns it as it is stored: in the normal form NFC, so that a letter with an accent is one
+/// character from every keyboard. The name is part of stream addresses, in which it must be one segment of a path, and
+/// ends at the colon in `Authorization: Basic`.
+pub fn check_username(text: &str) -> Result<String, UsernameError> {
+    let name = composed(text);
+    if name.is_empty() || name.chars().count() > USERNAME_CHARS_MAX {
         return Err(UsernameError::Length);
     }
-    let is_plain = |it: char| it.is_alphanumeric() || "@.+-_".contains(it);
-    if !text.chars().all(is_plain) || text.chars().all(|it| it == '.') {
+    if !name.chars().all(is_username_char) || matches!(&*name, "." | "..") {
         return Err(UsernameError::Characters);
     }
-    if is_reserved(text) {
+    if name.trim() != name {
+        return Err(UsernameError::Spaces);
+    }
+    if is_reserved(&name) {
         return Err(UsernameError::Reserved);
     }
-    Ok(())
+    Ok(name)
+}
+
+/// Returns a name that a user may have and that resembles one that no user may have.
+pub fn similar_username(text: &str) -> String {
+    let of_user = |it: char| if is_username_char(it) { it } else { '_' };
+    let name: String = composed(text).chars().map(of_user).take(USERNAME_CHARS_MAX - 1).collect();
+    let name = match name.trim() {
+        "" => "user",
+        name => name,
+    };
+    check_username(name).unwrap_or_else(|_| format!("{name}_"))
+}
+
+/// Returns a text in the normal form NFC.
+fn composed(text: &str) -> String {
+    ComposingNormalizerBorrowed::new_nfc().normalize(text).into_owned()
+}
+
+/// Returns whether a user name may contain a character: it is visible or a space, and no part of the syntax of addresses.
+fn is_username_char(character: char) -> bool {
+    // Signs that modify the character before them are visible with one.
+    let is_visible = || {
+        let text: String = ['a', character].iter().collect();
+        text.escape_debug().count() == 2
+    };
+    match character {
+        '/' | '\\' | '?' | '#' | '%' | ':' => false,
+        '\'' | '"' => true,
+        _ => is_visible(),
+    }
 }
 
 /// Returns whether this is the first path segment of one of the gateway's own addresses.
@@ -486,21 +523,77 @@ mod tests {
 
     #[test]
     fn names_that_collide_with_addresses_are_refused() {
-        for name in ["anna", "Anna.Maria", "a@b.example", "admin", "überall", "live1"] {
-            assert_eq!(check_username(name), Ok(()), "{name}");
+        for name in [
+            "anna",
+            "Anna.Maria",
+            "a@b.example",
+            "admin",
+            "überall",
+            "live1",
+            "...",
+            "pro!one",
+            "a$b",
+            "user~1",
+        ] {
+            assert_eq!(check_username(name).as_deref(), Ok(name), "{name}");
+        }
+        for name in
+            ["a&b", "us er", "a+b", "a=b;c,d", "\"q\"'", "<b>", "{x}|y^`", "आरव", "日本", "a*b(c)", "ñ", "😀"]
+        {
+            assert_eq!(check_username(name).as_deref(), Ok(name), "{name}");
         }
         for (name, error) in [
             ("", UsernameError::Length),
-            ("a b", UsernameError::Characters),
             ("a/b", UsernameError::Characters),
+            ("a\\b", UsernameError::Characters),
+            ("a?b", UsernameError::Characters),
+            ("a#b", UsernameError::Characters),
+            ("a:b", UsernameError::Characters),
+            ("plugin:x", UsernameError::Characters),
+            (".", UsernameError::Characters),
             ("..", UsernameError::Characters),
             ("a%20b", UsernameError::Characters),
+            ("a\nb", UsernameError::Characters),
+            ("a\u{7f}b", UsernameError::Characters),
+            ("a\u{200b}b", UsernameError::Characters),
+            ("a\u{202e}b", UsernameError::Characters),
+            ("a\u{a0}b", UsernameError::Characters),
+            (" a", UsernameError::Spaces),
+            ("a ", UsernameError::Spaces),
+            (" ", UsernameError::Spaces),
             ("live", UsernameError::Reserved),
             ("API", UsernameError::Reserved),
             ("player_api.php", UsernameError::Reserved),
         ] {
-            assert_eq!(check_username(name), Err(error), "{name}");
+            assert_eq!(check_username(name), Err(error), "{name:?}");
         }
         assert_eq!(check_username(&"a".repeat(151)), Err(UsernameError::Length));
+    }
+
+    #[test]
+    fn a_name_is_the_same_in_every_normal_form() {
+        let (composed, decomposed) = ("Andr\u{e9}", "Andre\u{301}");
+        assert_eq!(check_username(decomposed).as_deref(), Ok(composed));
+        assert_eq!(User::name_key(decomposed), User::name_key(composed));
+        assert_eq!(User::name_key("ANDR\u{c9}"), User::name_key(composed));
+    }
+
+    #[test]
+    fn an_invalid_name_becomes_a_similar_valid_one() {
+        for (name, expected) in [
+            ("anna", "anna"),
+            ("a:b", "a_b"),
+            ("a/b\\c?d#e%f", "a_b_c_d_e_f"),
+            (" a ", "a"),
+            ("", "user"),
+            ("\n", "_"),
+            ("..", ".._"),
+            ("live", "live_"),
+        ] {
+            assert_eq!(similar_username(name), expected, "{name:?}");
+        }
+        for name in ["x".repeat(400), ":".repeat(400), " ".repeat(400), format!("{}  x", "y".repeat(147))] {
+            assert!(check_username(&similar_username(&name)).is_ok(), "{name}");
+        }
     }
 }

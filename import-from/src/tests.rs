@@ -315,9 +315,9 @@ fn a_broken_source_is_taken_as_far_as_it_makes_sense() {
 
     assert_eq!(
         dependents.users.iter().map(|it| it.user.username.as_str()).collect::<Vec<_>>(),
-        ["anna", "bert"]
+        ["anna", "live_", "bert"]
     );
-    let bert = &dependents.users[1];
+    let bert = &dependents.users[2];
     assert!(bert.user.password.is_none() && bert.api_key.is_none());
     assert_eq!(bert.user.level, UserLevel::Standard);
     assert!(!bert.user.is_active, "the user's only channel profile was skipped");

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use domain::django_hash::DjangoHash;
 use domain::ids::UserId;
 use domain::secret::Secret;
-use domain::user::{User, UserLevel, check_username};
+use domain::user::{USERNAME_CHARS_MAX, User, UserLevel, check_username, similar_username};
 use serde_json::{Map, Value};
 
 use super::household::Household;
@@ -43,6 +43,7 @@ pub(crate) fn users(
     let rows = household.rows(SourceTable::Users);
     let mut ids = IdPicker::new(existing.unused.user, rows.iter().filter_map(|it| it.id("id")));
     let mut names: HashSet<String> = existing.users.iter().map(|it| User::name_key(&it.username)).collect();
+    let stored_names = names.clone();
     let existing_keys = existing.users.iter().filter_map(|it| it.api_key.as_ref());
     let mut api_keys: HashSet<String> = existing_keys.map(|it| it.key.expose().to_owned()).collect();
     let mut profiles: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
@@ -58,14 +59,25 @@ pub(crate) fn users(
             kind.skip(what, "its id is missing or too large");
             continue;
         };
-        if let Err(error) = check_username(name) {
-            kind.skip(what, &error.to_string());
-            continue;
-        }
-        if !names.insert(User::name_key(name)) {
-            kind.skip(what, "a user has this name already");
-            continue;
-        }
+        let name = match check_username(name) {
+            Ok(name) => {
+                if !names.insert(User::name_key(&name)) {
+                    kind.skip(what, "a user has this name already");
+                    continue;
+                }
+                name
+            }
+            Err(error) => {
+                let similar = similar_username(name);
+                if stored_names.contains(&User::name_key(&similar)) {
+                    kind.skip(what, &format!("a user {similar} exists already: {error}"));
+                    continue;
+                }
+                let free = free_name(&similar, &mut names);
+                kind.change(&what, &format!("renamed to {free}: {error}"));
+                free
+            }
+        };
         let level = row.integer("user_level").unwrap_or_default();
         let mut user = User::new(UserId(ids.pick(source)), name, level_of_user(level), rules.now);
         if i64::from(user.level.number()) != level {
@@ -96,6 +108,18 @@ pub(crate) fn users(
         planned.push(PlannedUser { source, user, api_key: api_key.map(Secret::new) });
     }
     planned
+}
+
+/// Returns the name, or the next one with a number that nobody has, and adds it to the names.
+fn free_name(name: &str, names: &mut HashSet<String>) -> String {
+    let numbered = (2..).map(|n: u32| {
+        let end = format!("_{n}");
+        let begin: String = name.chars().take(USERNAME_CHARS_MAX - end.len()).collect();
+        begin + &end
+    });
+    let mut all = std::iter::once(name.to_owned()).chain(numbered);
+    // The numbers are more than users.
+    all.find(|it| names.insert(User::name_key(it))).unwrap_or_default()
 }
 
 fn fill(user: &mut User, row: &SourceRow, rules: &Rules<'_>) {

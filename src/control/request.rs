@@ -141,7 +141,7 @@ pub(super) fn execute(
 ) -> anyhow::Result<ControlReply> {
     match request {
         ControlRequest::AddUser { name, level, is_superuser, password } => {
-            check_username(&name)?;
+            let name = check_username(&name)?;
             let mut user = User::new(UserId(0), &name, level, now_ms());
             user.is_superuser = is_superuser;
             user.is_staff = is_superuser;

@@ -49,10 +49,11 @@ impl Archive {
     ) -> Option<SourceUrl> {
         let times = ArchiveTimes { start: times.start.checked_sub(self.correction_s.into())?, ..times };
         let live = live.expose();
-        let source = source.map(SourceUrl::expose);
+        // As earlier versions stored it.
+        let source = source.map(|it| with_braces(it.expose()));
         let template = match self.kind {
-            ArchiveKind::Whole | ArchiveKind::Vod => source?.to_owned(),
-            ArchiveKind::Append => format!("{live}{}", source?),
+            ArchiveKind::Whole | ArchiveKind::Vod => source?.clone(),
+            ArchiveKind::Append => format!("{live}{}", source.as_deref()?),
             ArchiveKind::Shift => {
                 let separator = if live.contains('?') { '&' } else { '?' };
                 format!("{live}{separator}utc={{utc}}&lutc={{lutc}}")
@@ -67,7 +68,11 @@ impl Archive {
             None => None,
             Some(_) => Some(catchup_id?),
         };
-        let address = SourceUrl::new(Filling { times, zone, catchup_id }.fill(&template)?);
+        let filling = Filling { times, zone, catchup_id };
+        if source.as_deref().is_some_and(|it| filling.lacks_value(it)) {
+            return None;
+        }
+        let address = SourceUrl::new(filling.fill(&template)?);
         // The guide can come from elsewhere, and must not lead away from the servers of the playlist.
         let server = |it: &str| split(it).map(|it| it.0.to_owned());
         let is_own_server = named.is_none_or(|at| match server(&template[..at]) {
@@ -130,6 +135,34 @@ fn escaped(text: &str) -> String {
     text.replace('{', "%7B").replace('}', "%7D")
 }
 
+/// Placeholders that are also written without braces.
+const WORDS: [&str; 9] = ["utc", "start", "utcend", "end", "lutc", "now", "timestamp", "duration", "offset"];
+
+/// Writes known placeholders without braces, such as `$utc`, with braces.
+pub(super) fn with_braces(template: &str) -> String {
+    let mut parts = template.split('$');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (word, rest) = part.split_at(word_length(part));
+        match WORDS.contains(&word) {
+            true => text.extend(["${", word, "}", rest]),
+            false => text.extend(["$", part]),
+        }
+    }
+    text
+}
+
+/// Returns the length of the word at the beginning of a text.
+fn word_length(text: &str) -> usize {
+    text.find(|it: char| !(it.is_ascii_alphanumeric() || it == '_')).unwrap_or(text.len())
+}
+
+/// Returns whether braces contain the name of a placeholder, known or not, with or without an argument.
+fn is_placeholder(name: &str) -> bool {
+    let name = name.split_once(':').map_or(name, |it| it.0);
+    !name.is_empty() && name.bytes().all(|it| it.is_ascii_alphabetic() || b"-_".contains(&it))
+}
+
 /// Replaces placeholders.
 struct Filling<'a> {
     times: ArchiveTimes,
@@ -162,6 +195,22 @@ impl Filling<'_> {
         }
         filled.push_str(rest);
         (filled.len() <= BYTES_MAX).then_some(filled)
+    }
+
+    /// Returns whether a template has a placeholder without a value: `{name}`, `${name}`, or `$name` as a whole value or
+    /// segment. A provider would get the placeholder itself.
+    fn lacks_value(&self, template: &str) -> bool {
+        let in_braces = template.split('{').skip(1).filter_map(|it| it.split_once('}')).map(|it| it.0);
+        let is_unknown = |name: &str| is_placeholder(name) && self.value(name).is_none();
+        let ends_word = |text: &str| text.ends_with(|it: char| it.is_ascii_alphanumeric());
+        let is_bare = |at: usize| {
+            let after = &template[at + 1..];
+            let length = word_length(after);
+            after.starts_with(|it: char| it.is_ascii_alphabetic())
+                && !ends_word(&template[..at])
+                && !after[length..].starts_with(['$', '%'])
+        };
+        in_braces.into_iter().any(is_unknown) || template.match_indices('$').any(|it| is_bare(it.0))
     }
 
     fn value(&self, name: &str) -> Option<String> {

@@ -124,7 +124,7 @@ impl Archive {
         Some(Self {
             days: days.min(DAYS_MAX),
             kind,
-            source: source.filter(|_| keeps_source).map(SourceUrl::new),
+            source: source.filter(|_| keeps_source).map(|it| SourceUrl::new(address::with_braces(it))),
             correction_s: (correction * 3600.0).round() as i32,
         })
     }

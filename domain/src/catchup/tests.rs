@@ -147,7 +147,7 @@ fn each_kind_of_archive_has_its_addresses() {
 }
 
 #[test]
-fn every_placeholder_is_replaced_and_others_stay() {
+fn every_placeholder_is_replaced_and_other_braces_stay() {
     for (placeholder, expected) in [
         ("{utc}", "1774744200"),
         ("${start}", "1774744200"),
@@ -168,7 +168,10 @@ fn every_placeholder_is_replaced_and_others_stay() {
         ("${start:YmdHMS}", "20260329013000"),
         ("{utcend:H:M}", "03:30"),
         ("{lutc:d}", "30"),
-        ("{offset:0}{duration:x}{unknown}{}{{utc}", "{offset:0}{duration:x}{unknown}{}{1774744200"),
+        ("?a=$utc&b=$utcend", "?a=1774744200&b=1774747800"),
+        ("$start-$duration.ts", "1774744200-3600.ts"),
+        ("{}{{utc}", "{}{1774744200"),
+        ("a$bc-{utc}?key=$1", "a$bc-1774744200?key=$1"),
     ] {
         let expected = format!("http://h/{expected}");
         address(
@@ -184,6 +187,25 @@ fn every_placeholder_is_replaced_and_others_stay() {
         "UTC",
         Some("http://h/1774740600"),
     );
+}
+
+#[test]
+fn an_archive_whose_address_has_an_unknown_placeholder_has_no_addresses() {
+    for placeholder in [
+        "{unknown}",
+        "${unknown}",
+        "$unknown",
+        "?utc=$utcstart",
+        "{offset:0}",
+        "{duration:x}",
+        "{utc}/$TIME.ts",
+        "{Q}",
+    ] {
+        let live = "http://h/1";
+        address(&format!("catchup-source=http://h/{placeholder}"), live, "UTC", None);
+        let appended = archive(&format!("catchup=append catchup-source=/{placeholder}"));
+        assert!(!appended.has_addresses(&SourceUrl::new(live)), "{placeholder}");
+    }
 }
 
 /// Holds T-time.2.

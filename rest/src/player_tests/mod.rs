@@ -2,6 +2,7 @@
 
 mod archive_tests;
 mod guide_tests;
+mod login_tests;
 mod offset_tests;
 mod origin_tests;
 mod output_tests;

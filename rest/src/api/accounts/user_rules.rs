@@ -8,14 +8,17 @@ pub(super) const PASSWORD_CHARS_MAX: usize = 128;
 /// Maximum length of other texts, in characters.
 pub(super) const CHARS_MAX: usize = 254;
 
-/// Returns the name if a user may have it.
+/// Returns the name as it is stored, if a user may have it.
 pub(super) fn check_name(name: &str) -> Result<String, Refusal> {
     let message = match check_username(name) {
-        Ok(()) => return Ok(name.to_owned()),
+        Ok(name) => return Ok(name),
         Err(UsernameError::Characters) => {
-            "Enter a valid username. This value may contain only letters, numbers, and \
-             @/./+/-/_ characters."
+            "Enter a valid username. This value may contain letters, numbers, spaces and signs, \
+             except / \\ ? # % and :."
                 .to_owned()
+        }
+        Err(UsernameError::Spaces) => {
+            "Enter a valid username. This value must not begin or end with a space.".to_owned()
         }
         Err(UsernameError::Length) => format!("Ensure this field has 1 to {USERNAME_CHARS_MAX} characters."),
         Err(UsernameError::Reserved) => {

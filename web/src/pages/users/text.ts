@@ -21,7 +21,7 @@ export const text = texts({
 		tabsLabel: 'Parts of the user',
 		tabs: { user: 'User', addresses: 'Addresses' },
 		username: 'User name',
-		usernameHint: 'Letters, digits and @ . + - _',
+		usernameHint: 'Letters, digits, spaces and signs, except / \\ ? # % :',
 		email: 'Email address',
 		password: 'Password',
 		passwordHint: 'Leave it empty to keep the present one. A new one ends all logins of the user.',
