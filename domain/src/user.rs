@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::ids::{LineupId, PermissionId, UserGroupId, UserId};
+use crate::panel::ExpiryNotice;
 use crate::secret::Secret;
 
 /// The custom property with which an admin lets a user of level 1 record, or not, whatever the settings say.
@@ -75,6 +76,12 @@ pub struct User {
     /// Player secrets that were derived from an earlier counter are rejected.
     #[serde(default)]
     pub player_secret_counter: u32,
+    /// The end of the account, in milliseconds since 1970: from then on the user is treated as inactive. `None` is no end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<i64>,
+    /// The last notice about the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expiry_notice: Option<ExpiryNotice>,
 }
 
 /// The hash of a new password.
@@ -174,6 +181,8 @@ impl User {
             generation: 0,
             has_weak_password: false,
             player_secret_counter: 0,
+            expires_at: None,
+            expiry_notice: None,
         }
     }
 
@@ -185,6 +194,16 @@ impl User {
     /// Returns whether the user is active and has at least this level.
     pub fn may(&self, level: UserLevel) -> bool {
         self.is_active && self.effective_level() >= level
+    }
+
+    /// Returns whether the account has ended at this time, in milliseconds since 1970.
+    pub fn has_expired(&self, now: i64) -> bool {
+        self.expires_at.is_some_and(|it| it <= now)
+    }
+
+    /// Returns whether the user may log in and watch at this time, in milliseconds since 1970.
+    pub fn is_active_at(&self, now: i64) -> bool {
+        self.is_active && !self.has_expired(now)
     }
 
     /// Returns whether a user of level 1 may record; `None` for as the settings say.
@@ -483,6 +502,16 @@ mod tests {
         assert!(user.may(UserLevel::Admin));
         user.is_active = false;
         assert!(!user.may(UserLevel::Streamer));
+    }
+
+    #[test]
+    fn a_user_is_active_until_the_end_of_the_account() {
+        let mut user = User::new(UserId(1), "a", UserLevel::Streamer, 0);
+        assert!(user.is_active_at(i64::MAX));
+        user.expires_at = Some(1_000);
+        assert_eq!([999, 1_000, 1_001].map(|it| user.is_active_at(it)), [true, false, false]);
+        (user.is_active, user.expires_at) = (false, None);
+        assert!(!user.is_active_at(0));
     }
 
     #[test]

@@ -60,9 +60,9 @@ impl PlayerContext {
         !self.models.users.load().is_empty()
     }
 
-    /// Returns true if the user still exists and is active.
+    /// Returns true if the user still exists, is active and has not expired.
     pub(crate) fn is_active(&self, user: UserId) -> bool {
-        self.models.users.load().get(user.0).is_some_and(|it| it.is_active)
+        self.models.users.load().get(user.0).is_some_and(|it| it.is_active_at(now_ms()))
     }
 
     /// Returns the maximum wait for the beginning of a stream. A program that converts the stream starts after it.

@@ -2,7 +2,9 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use actors::now_ms;
 use domain::event::EventBody;
+use domain::time::iso_millis;
 use domain::user::UserLevel;
 use serde_json::{Value, json};
 
@@ -251,6 +253,24 @@ async fn the_end_of_a_login_is_told_once() {
     let begun = fixture.admin.post(&check, json!({})).await;
     assert_eq!((begun.status, &begun.body["success"]), (202, &json!(true)), "{begun:?}");
     eventually("the second notice", || told() == 2).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_end_of_the_account_of_a_user_is_told_once() {
+    let fixture = PanelFixture::new().await;
+    let end = iso_millis(now_ms() + 3 * 86_400_000);
+    let user = json!({ "username": "berta", "password": "x", "user_level": 0, "exp_date": end });
+    assert_eq!(fixture.admin.post("/api/accounts/users/", user).await.status, 201);
+    let account = fixture.account(json!({})).await;
+    eventually("the notice", || fixture.gateway.n_events("user_expiring") == 1).await;
+    let events = fixture.gateway.events();
+    let event = events.iter().find(|it| it.body.name() == "user_expiring").unwrap();
+    let EventBody::UserExpiring { username, days, .. } = &event.body else { panic!() };
+    assert_eq!((username.as_str(), *days), ("berta", 7));
+    for _ in 0..2 {
+        fixture.refreshed(&account).await;
+    }
+    assert_eq!(fixture.gateway.n_events("user_expiring"), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

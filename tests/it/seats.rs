@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use actors::now_ms;
 use domain::channel::Channel;
 use domain::event::EventBody;
 use domain::settings::AtLimit;
@@ -301,13 +302,13 @@ async fn change_channel(gateway: &TestGateway, id: u32, change: impl FnOnce(&mut
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_a_deactivated_or_deleted_user_is_disconnected() {
+async fn only_a_deactivated_expired_or_deleted_user_is_disconnected() {
     let (_provider, gateway) = set_up(1, 0, AtLimit::ReplaceOwn).await;
     let stays = create_user(&gateway, "stays", |_| {}).await;
     let stays = Player::ask(gateway.address, stays.asks(&gateway, "0", "tv")).await;
     let nameless = gateway.watch("0").await;
-    for is_deleted in [false, true] {
-        let goes = create_user(&gateway, &format!("goes {is_deleted}").replace(' ', "_"), |_| {}).await;
+    for how in ["deactivated", "expired", "expires", "deleted"] {
+        let goes = create_user(&gateway, how, |_| {}).await;
         let players = [
             Player::ask(gateway.address, goes.asks(&gateway, "0", "tv")).await,
             Player::ask(gateway.address, gateway.get("0").header("X-API-Key", &goes.api_key)).await,
@@ -315,10 +316,12 @@ async fn only_a_deactivated_or_deleted_user_is_disconnected() {
         for player in &players {
             player.sees("0").await;
         }
-        if is_deleted {
-            delete_user(&gateway, &goes).await;
-        } else {
-            change_user(&gateway, &goes, |it| it.is_active = false).await;
+        match how {
+            "deactivated" => change_user(&gateway, &goes, |it| it.is_active = false).await,
+            "expired" => change_user(&gateway, &goes, |it| it.expires_at = Some(now_ms())).await,
+            // Without another change.
+            "expires" => change_user(&gateway, &goes, |it| it.expires_at = Some(now_ms() + 1_000)).await,
+            _ => delete_user(&gateway, &goes).await,
         }
         for player in &players {
             player.ended().await;
@@ -330,5 +333,5 @@ async fn only_a_deactivated_or_deleted_user_is_disconnected() {
         player.more_bytes(20_000).await;
         player.received(|r| r.ts.assert_clean());
     }
-    assert_eq!(reasons(&gateway), ["the user may no longer watch"; 4]);
+    assert_eq!(reasons(&gateway), ["the user may no longer watch"; 8]);
 }

@@ -18,6 +18,7 @@ use tracing::{info, warn};
 use uuid::Uuid;
 
 use super::job::ReportFn;
+use super::notices::{due_notices, record_notice};
 use super::run::finish;
 use super::{
     ImportError, ImportOptions, ImportSummary, LoginCheckStart, Message, RefreshProgress, RefreshStart,
@@ -334,18 +335,20 @@ impl State {
             return;
         }
         let now = (imports.now)();
-        let due = logins::due_notices(&imports.models, now);
+        let due = due_notices(&imports.models, now);
         if due.is_empty() {
             return;
         }
         let (models, events) = (imports.models.clone(), self.arguments.events.clone());
         let task = tokio::spawn(async move {
             for it in due {
-                match logins::record_notice(&models, it, now).await {
+                match record_notice(&models, it, now).await {
                     Ok(Some(event)) => events.emit(event),
                     Ok(None) => {}
                     // The next check tries again.
-                    Err(error) => warn!("failed to record a notice about the end of a login: {error}"),
+                    Err(error) => {
+                        warn!("failed to record a notice about the end of a login or a user: {error}")
+                    }
                 }
             }
         });

@@ -5,11 +5,9 @@ use std::io::{Cursor, Read};
 use domain::account::{Account, AccountProfile};
 use domain::account_addresses::{AddressRecord, addresses_of, at_address};
 use domain::egress::Reach;
-use domain::event::{Event, EventBody, RefreshRef};
 use domain::ids::{AccountId, ProfileId};
 use domain::panel::{
-    ExpiryNotice, INFO_BYTES_MAX, LiveForm, LoginState, PanelAction, PanelAnswer, PanelLogin, ProfileInfo,
-    due_notice,
+    INFO_BYTES_MAX, LiveForm, LoginState, PanelAction, PanelAnswer, PanelLogin, ProfileInfo,
 };
 use domain::source_url::SourceUrl;
 use storage::Models;
@@ -168,64 +166,4 @@ async fn store(
         write.put(&info)
     });
     done.await
-}
-
-/// A notice that has to be given.
-pub(super) struct DueNotice {
-    account: RefreshRef,
-    profile: ProfileId,
-    profile_name: String,
-    notice: ExpiryNotice,
-}
-
-/// Returns the notices about logins that end soon.
-pub(super) fn due_notices(models: &Models, now: i64) -> Vec<DueNotice> {
-    let infos = models.profile_infos.load();
-    let mut due = Vec::new();
-    for account in models.accounts.load().iter().filter(|it| it.is_active) {
-        for profile in account.profiles.iter().filter(|it| it.is_active) {
-            let last = infos.get(profile.id.0).and_then(|it| it.notice);
-            if let Some(notice) = profile.expires_at.and_then(|it| due_notice(it, last, now)) {
-                due.push(DueNotice {
-                    account: RefreshRef { id: account.id.0, name: account.name.clone() },
-                    profile: profile.id,
-                    profile_name: profile.name.clone(),
-                    notice,
-                });
-            }
-        }
-    }
-    due
-}
-
-/// Records a notice, and returns the event that tells it. `None` if it was given already. It is recorded first, so that no
-/// restart repeats it.
-pub(super) async fn record_notice(
-    models: &Models,
-    due: DueNotice,
-    now: i64,
-) -> Result<Option<Event>, storage::Error> {
-    let (account, profile, notice) = (AccountId(due.account.id), due.profile, due.notice);
-    let is_new = models.store.write(move |write| {
-        let Some(known) = write.get::<Account>(account.0)? else { return Ok(false) };
-        if !known.profiles.iter().any(|it| it.id == profile) {
-            return Ok(false);
-        }
-        let before = write.get::<ProfileInfo>(profile.0)?;
-        let mut info = before.unwrap_or_else(|| ProfileInfo::new(profile, account));
-        if due_notice(notice.expires_at, info.notice, now) != Some(notice) {
-            return Ok(false);
-        }
-        info.notice = Some(notice);
-        write.put(&info)?;
-        Ok::<_, storage::Error>(true)
-    });
-    let body = EventBody::AccountExpiring {
-        account: due.account,
-        profile_id: profile.0,
-        profile_name: due.profile_name,
-        expires_at: notice.expires_at,
-        days: notice.days,
-    };
-    Ok(is_new.await?.then_some(Event { at: now, body }))
 }

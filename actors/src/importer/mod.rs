@@ -12,6 +12,7 @@ mod job;
 mod landing;
 mod logins;
 mod message;
+mod notices;
 mod panel;
 mod portal;
 mod portal_channels;

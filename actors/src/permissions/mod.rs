@@ -11,6 +11,7 @@ use domain::vod::{AccountCategory, Relation, Title, TitleKind};
 use storage::Models;
 
 pub use self::recordings::VisibleRecordings;
+use crate::clock::now_ms;
 use crate::plans::Target;
 
 /// Returns what a user or, without one, a caller without credentials may see. While no user exists, everybody sees every
@@ -66,7 +67,7 @@ pub fn may_watch(models: &Models, user: UserId, target: Target) -> bool {
             && may_watch_title(models, None, target)
             && may_play(None);
     }
-    let Some(user) = users.get(user.0).filter(|it| it.is_active) else { return false };
+    let Some(user) = users.get(user.0).filter(|it| it.is_active_at(now_ms())) else { return false };
     match target {
         Target::Stream(_) => user.may(UserLevel::Admin),
         Target::Recording(_) => may_play(Some(user)),

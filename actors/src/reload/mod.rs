@@ -22,12 +22,16 @@ use domain::vod::{AccountCategory, Title};
 use storage::{Change, ChangeMessage, Changes, Models, Record};
 use tracing::warn;
 
+use crate::clock::now_ms;
 use crate::live_settings::LiveSettings;
 use crate::permissions::may_watch;
 use crate::switchboard::Switchboard;
 
 /// Delay between two rounds: the first of many commits in a row is applied immediately, the others together.
 const ROUND_DELAY: Duration = Duration::from_millis(200);
+
+/// Maximum time until the clock of the machine is read again.
+const CLOCK_CHECK: Duration = Duration::from_secs(60);
 
 /// The collections that plans depend on.
 const OF_PLANS: [&str; 8] = [
@@ -91,7 +95,25 @@ pub(crate) async fn follow(
             }
             tokio::time::sleep(ROUND_DELAY).await;
         }
-        next = next_round(&mut changes).await;
+        next = tokio::select! {
+            round = next_round(&mut changes) => round,
+            () = until_expiry(&models) => Some(Round { permissions: true, ..Round::default() }),
+        };
+    }
+}
+
+/// Waits until the next account of a user ends.
+async fn until_expiry(models: &Models) {
+    loop {
+        let now = now_ms();
+        let ends = models.users.load().iter().filter_map(|it| it.expires_at).filter(|it| *it > now).min();
+        let Some(end) = ends else { return std::future::pending().await };
+        let wait = Duration::from_millis(u64::try_from(end - now).unwrap_or(0));
+        // The clock of the machine may be set meanwhile.
+        tokio::time::sleep(wait.min(CLOCK_CHECK)).await;
+        if now_ms() >= end {
+            return;
+        }
     }
 }
 

@@ -411,6 +411,27 @@ events! {
             _ => format!("The profile {profile_name} of {} expires within {days} days", account.name),
         };
 
+        /// The account of a user ends soon, or has ended. Once per end and number of days.
+        UserExpiring = "user_expiring" {
+            user_id: u32 = 5,
+            username: String = "anna".to_owned(),
+            /// Milliseconds since 1970.
+            expires_at: i64 = 1_893_456_000_000,
+            /// At most this many days are left; 0 if none is.
+            days: u32 = 7,
+        }
+        keys |map| {
+            map.serialize_entry("user_id", user_id)?;
+            map.serialize_entry("username", username)?;
+            map.serialize_entry("exp_date", &iso_millis(*expires_at))?;
+            map.serialize_entry("days", days)
+        };
+        summary match days {
+            0 => format!("The account of the user {username} has expired"),
+            1 => format!("The account of the user {username} expires within a day"),
+            _ => format!("The account of the user {username} expires within {days} days"),
+        };
+
         /// The store refuses writes. The integrations of subscribers are in the store.
         StoreStopped = "store_stopped" {
             /// The cause, and the remedy.

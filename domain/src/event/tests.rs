@@ -15,6 +15,7 @@ fn the_events_of_integrations_have_the_names_of_the_api() {
     assert_eq!(names[..18], *EventBody::NAMES);
     let others = [
         "account_expiring",
+        "user_expiring",
         "store_stopped",
         "store_resumed",
         "comskip_status",
@@ -93,6 +94,7 @@ fn keys_of(name: &str) -> [&'static str; 2] {
         }
         "login_failed" | "epg_blocked" | "m3u_blocked" => ["client_ip user_agent", "user reason"],
         "account_expiring" => ["", "account_id# account_name profile_id# profile_name exp_date days#"],
+        "user_expiring" => ["", "user_id# username exp_date days#"],
         "vod_start" => ["", VOD],
         "vod_stop" => [VOD, "duration_seconds# bytes_sent#"],
         "comskip_status" => {

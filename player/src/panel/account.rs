@@ -11,7 +11,8 @@ use url::Url;
 
 use crate::context::PlayerCall;
 
-/// The end of the account, in seconds since 1970: users have none. Apps read it as a number of 32 bits, and not as `null`.
+/// The end of the account of a user without an end, in seconds since 1970. Apps read it as a number of 32 bits, and not as
+/// `null`.
 const NEVER: i32 = i32::MAX;
 /// The number of simultaneous streams of a user without a limit. Apps offer no second stream at 0.
 const UNLIMITED_STREAMS: u32 = 1000;
@@ -74,7 +75,7 @@ impl AccountView {
             message: "",
             auth: 1,
             status: "Active",
-            exp_date: NEVER.to_string(),
+            exp_date: user.expires_at.map_or(i64::from(NEVER), |it| it / 1000).to_string(),
             is_trial: "0",
             active_cons: n_watched.to_string(),
             created_at: (user.joined_at / 1000).to_string(),

@@ -8,7 +8,7 @@ use serde_json::json;
 use url::form_urlencoded;
 use uuid::Uuid;
 
-use crate::testing::Rest;
+use crate::testing::{Rest, SECRET, STREAMER};
 
 #[tokio::test]
 async fn users_with_signs_in_name_and_password_log_in_in_every_form_of_address() {
@@ -58,4 +58,37 @@ async fn users_with_signs_in_name_and_password_log_in_in_every_form_of_address()
 fn encoded_segment(text: &str) -> String {
     utf8_percent_encode(text, &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~'))
         .to_string()
+}
+
+#[tokio::test]
+async fn the_end_of_an_account_is_in_the_answers_and_ends_the_login() {
+    let rest = Rest::start().await;
+    rest.put([Channel::new(ChannelId(1), Uuid::from_u128(1), "one", 0)]).await;
+    let user = "/api/accounts/users/1/";
+    let (login, bearer) = (rest.query_login(STREAMER), rest.bearer(STREAMER));
+    let panel = || rest.send("GET", &format!("/player_api.php?{login}"), &[], "");
+    let changed = rest.admin("PATCH", user, json!({ "exp_date": "2100-01-31T12:00:00Z" })).await;
+    assert_eq!((changed.status, &changed.body["exp_date"]), (200, &json!("2100-01-31T12:00:00.000Z")));
+    assert_eq!(panel().await.body["user_info"]["exp_date"], "4105080000");
+
+    rest.admin("PATCH", user, json!({ "exp_date": "2020-01-31T12:00:00Z" })).await;
+    let expired = panel().await;
+    assert_eq!((expired.status, &expired.body["detail"]), (401, &json!("The account has expired.")));
+    let wrong = rest.send("GET", "/player_api.php?username=streamer&password=wrong", &[], "").await;
+    assert_eq!(wrong.body["detail"], "No active account found with the given credentials");
+    let path = format!("/live/streamer/{SECRET}%20{STREAMER}/1.ts");
+    assert_eq!(rest.send("HEAD", &path, &[], "").await.status, 401);
+    let me = || rest.send("GET", "/api/accounts/users/me/", &[("authorization", &bearer)], "");
+    assert_eq!(me().await.status, 401);
+
+    rest.admin("PATCH", user, json!({ "exp_date": null })).await;
+    assert_eq!(panel().await.body["user_info"]["exp_date"], "2147483647");
+    assert_eq!(me().await.status, 200);
+    for field in
+        [json!({ "exp_date": "soon" }), json!({ "exp_date": "2100-01-31T12:00:00Z", "user_level": 10 })]
+    {
+        let refused = rest.admin("PATCH", user, field).await;
+        assert_eq!(refused.status, 400, "{}", refused.text);
+        assert!(refused.body["exp_date"].is_array(), "{}", refused.text);
+    }
 }

@@ -12,6 +12,8 @@ pub enum Denied {
     ApiKey,
     /// The user is inactive.
     Inactive,
+    /// The account of the user has ended.
+    Expired,
     /// The access token is invalid or expired.
     Token { expired: bool },
     /// The refresh token is invalid or expired.
@@ -29,6 +31,7 @@ impl From<Denied> for Refusal {
             Denied::NoCredentials => Refusal::no_credentials(),
             Denied::ApiKey => Refusal::unauthorized("Invalid API key"),
             Denied::Inactive => Refusal::unauthorized("User inactive"),
+            Denied::Expired => Refusal::unauthorized("The account has expired."),
             Denied::Token { expired } => {
                 let detail = "Given token not valid for any token type";
                 let message = token(expired);

@@ -322,7 +322,7 @@ impl Auth {
             let fits_player = kind == LoginKind::Player && self.is_for_players(user, password);
             if fits_player || (takes_account_password && self.0.passwords.is_cached(user, password)) {
                 admitted.succeeded(user.id);
-                return Ok(Arc::clone(user));
+                return active(Some(user), Denied::Login);
             }
         }
         let lane = match (admitted.is_known(), admitted.is_delayed()) {
@@ -347,7 +347,7 @@ impl Auth {
                 let now = self.renew_hash(now, password).await;
                 self.0.passwords.cache(&now, password);
                 admitted.succeeded(now.id);
-                return Ok(now);
+                return active(Some(&now), Denied::Login);
             }
         };
         // The name of an unknown user may be a password that was typed into the wrong field.
@@ -423,7 +423,8 @@ impl Auth {
         let stored = self.0.logins.load().by("cookie", digest).next().cloned();
         let login = stored.or_else(|| self.0.memory_logins.by_cookie(&digest))?;
         let user = self.0.users.load().get(login.user.0).cloned()?;
-        let is_valid = user.is_active && user.generation == login.generation && !login.is_expired(now_ms());
+        let is_valid =
+            user.is_active_at(now_ms()) && user.generation == login.generation && !login.is_expired(now_ms());
         is_valid.then_some((digest, user, login))
     }
 
@@ -482,7 +483,10 @@ pub fn stored_api_key(keys: &ServerKeys, key: &Secret) -> Option<ApiKey> {
 
 fn active(user: Option<&Arc<User>>, unknown: Denied) -> Result<Arc<User>, Denied> {
     let user = user.ok_or(unknown)?;
-    if user.is_active { Ok(Arc::clone(user)) } else { Err(Denied::Inactive) }
+    if !user.is_active {
+        return Err(Denied::Inactive);
+    }
+    if user.has_expired(now_ms()) { Err(Denied::Expired) } else { Ok(Arc::clone(user)) }
 }
 
 /// Returns the token after `Authorization: Bearer`.

@@ -77,7 +77,11 @@ impl ExportOrder {
             }
             (None, None) => bail!("set the user of the export first: strm_user in the library settings"),
         };
-        ensure!(user.is_active, "user {} is inactive, so no player could play the export", user.username);
+        ensure!(
+            user.is_active_at(now_ms()),
+            "user {} is inactive, so no player could play the export",
+            user.username
+        );
         let settings = models.settings.load();
         let system = settings.one_by("key", SYSTEM_SETTINGS).map(|it| &it.value);
         let of_setting = core_settings::public_url(system).and_then(|it| it.parse::<PublicUrl>().ok());

@@ -56,6 +56,10 @@ pub(crate) struct UserView {
     /// Inactive users are refused everywhere.
     #[field(edit)]
     is_active: bool,
+    /// When the account ends: from then on the user is refused everywhere, and streams end. `null` is no end. Admins have
+    /// none.
+    #[field(edit, example = "null")]
+    exp_date: Option<Time>,
     /// For clients that read it; grants no permission.
     #[field(edit)]
     is_staff: bool,
@@ -141,6 +145,7 @@ impl Render for User {
             all_permissions: permissions.iter().map(Permission::codename).collect(),
             avatar_url: avatar::url_of(self, origin),
             date_joined: Time(self.joined_at),
+            exp_date: self.expires_at.map(Time),
             user_level: self.level,
             channel_profiles: self.lineups.clone(),
             may_record: settings.permit(self),

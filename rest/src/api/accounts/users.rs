@@ -143,6 +143,8 @@ async fn delete(call: Call) -> Result<NoContent, Refusal> {
     Ok(NoContent)
 }
 
+const ADMIN_EXPIRES: &str =
+    "The account of an admin has no end. Set this field to null, or choose a lower level.";
 const LAST_SUPERUSER: &str = "This is the last active superuser. Create another one first.";
 
 fn is_last(write: &Write<'_>, id: u32) -> Result<bool, Refusal> {
@@ -215,6 +217,10 @@ impl UserEdit {
         set(&mut user.permissions, self.permissions.map(check_permissions).transpose()?);
         set_fields!(user from self: first_name, last_name, is_active, is_staff, is_superuser, stream_limit);
         set(&mut user.level, self.user_level);
+        set(&mut user.expires_at, self.exp_date.map(|it| it.map(|it| it.0)));
+        if user.expires_at.is_some() && user.effective_level() == UserLevel::Admin {
+            return Err(Refusal::field("exp_date", ADMIN_EXPIRES));
+        }
         if let Some(config) = self.avatar_config {
             avatar::check(&config)?;
             user.avatar = config;

@@ -124,6 +124,7 @@ fn now() -> Vec<Value> {
         written(&samples::stream_ids()),
         written(&samples::stream_profile()),
         written(&samples::user()),
+        written_as("end", &samples::user_with_an_end()),
         written(&samples::user_group()),
         written(&samples::health()),
         written_as("groups", &samples::health_with_groups()),

@@ -776,6 +776,14 @@ pub(super) fn user() -> User {
     }
 }
 
+pub(super) fn user_with_an_end() -> User {
+    User {
+        expires_at: Some(1_893_456_000_000),
+        expiry_notice: Some(ExpiryNotice { expires_at: 1_893_456_000_000, days: 7 }),
+        ..user()
+    }
+}
+
 pub(super) fn user_group() -> UserGroup {
     UserGroup {
         id: UserGroupId(8),

@@ -19,6 +19,8 @@ it('an empty player password is removed, and only changed properties are sent', 
 		custom_properties: { recordings_enabled: null, recording_quota_bytes: null },
 	});
 	expect(bodyOf({ stream_limit: null })).toEqual({ stream_limit: 0 });
+	expect(bodyOf({ exp_date: '2027-01-31' })).toEqual({ exp_date: '2027-01-31T00:00:00Z' });
+	expect(bodyOf({ exp_date: '' })).toEqual({ exp_date: null });
 });
 
 it('the formats of a user are those of the property, the preferred one first', () => {

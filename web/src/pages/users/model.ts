@@ -13,6 +13,8 @@ export interface UserValues {
 	current_password: string;
 	user_level: Level;
 	is_active: boolean;
+	/** The day on which the account ends; empty for no end. */
+	exp_date: string;
 	stream_limit: number | null;
 	channel_profiles: number[];
 	xc_password: string;
@@ -35,6 +37,7 @@ export const NEW_USER: UserValues = {
 	current_password: '',
 	user_level: 0,
 	is_active: true,
+	exp_date: '',
 	stream_limit: 0,
 	channel_profiles: [],
 	xc_password: '',
@@ -54,6 +57,7 @@ export function valuesOf(user: User): UserValues {
 		current_password: '',
 		user_level: user.user_level,
 		is_active: user.is_active,
+		exp_date: (user.exp_date ?? '').slice(0, 10),
 		stream_limit: user.stream_limit,
 		channel_profiles: user.channel_profiles,
 		xc_password: typeof custom.xc_password === 'string' ? custom.xc_password : '',
@@ -72,10 +76,11 @@ export function valuesOf(user: User): UserValues {
 /** Returns the body of the request from the changed values. Empty passwords stay as they are. */
 export function bodyOf(changed: Partial<UserValues>): Record<string, unknown> {
 	const { xc_password, hide_adult_content, catchup_enabled, output_formats, ...more } = changed;
-	const { recordings, recording_quota, password, current_password, stream_limit, ...same } = more;
+	const { recordings, recording_quota, password, current_password, stream_limit, exp_date, ...same } = more;
 	const body: Record<string, unknown> = { ...same };
 	if (password) body.password = password;
 	if (current_password) body.current_password = current_password;
+	if (exp_date !== undefined) body.exp_date = exp_date === '' ? null : `${exp_date}T00:00:00Z`;
 	if (stream_limit !== undefined) body.stream_limit = stream_limit ?? 0;
 	const custom: Record<string, unknown> = {};
 	if (xc_password !== undefined) custom.xc_password = xc_password === '' ? null : xc_password;

@@ -30,6 +30,8 @@ export const text = texts({
 		level: 'Level',
 		isActive: 'Active',
 		isActiveHint: 'Inactive users are refused everywhere.',
+		expiry: 'Ends on',
+		expiryHint: 'From this day on the user is refused everywhere. Empty is no end.',
 		streamLimit: 'Streams at the same time',
 		streamLimitHint: '0 means no limit.',
 		lineupsTitle: 'Lineups',
