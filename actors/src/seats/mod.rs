@@ -8,6 +8,7 @@
 //!
 //! Users without a limit have seats too, because the sessions of a user who may no longer watch are ended through them.
 
+mod ended;
 mod shared;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
+use self::ended::EndedDevices;
 pub use self::shared::SeatParts;
 use self::shared::{SeatAdmission, SeatAnswer, SharedSeats};
 use crate::plans::Target;
@@ -120,9 +122,21 @@ struct Inner {
     /// Sessions by user and age: a later session has a higher number. Bounded by the number of connections.
     sessions: BTreeMap<(UserId, u64), Session>,
     last_id: u64,
+    ended_devices: EndedDevices,
 }
 
 impl Inner {
+    /// Ends a session, if it has not ended. Returns its connections, which the caller cancels outside of the lock.
+    fn end(&mut self, key: (UserId, u64), why: &'static str) -> Vec<Arc<Connection>> {
+        let Some(session) = self.sessions.get_mut(&key).filter(|it| it.ended.is_none()) else {
+            return Vec::new();
+        };
+        if why == OVER_LIMIT {
+            self.ended_devices.add(key.0, session);
+        }
+        session.end(why).collect()
+    }
+
     fn user_sessions(&mut self, user: UserId) -> impl Iterator<Item = (u64, &mut Session)> {
         let all = self.sessions.range_mut((user, 0)..=(user, u64::MAX));
         all.map(|(key, session)| (key.1, session)).filter(|it| it.1.ended.is_none())
@@ -221,9 +235,7 @@ impl SeatTable {
             SeatDecision::Replace(ended) => {
                 for index in ended {
                     let why = if held[index].holder == SeatHolder::Own { REPLACED } else { OVER_LIMIT };
-                    if let Some(session) = inner.sessions.get_mut(&(user, ids[index])) {
-                        replaced.extend(session.end(why));
-                    }
+                    replaced.extend(inner.end((user, ids[index]), why));
                 }
                 guard
             }
@@ -248,11 +260,36 @@ impl SeatTable {
         connection: &Arc<Connection>,
         rules: SeatRules,
     ) -> Result<Seat, SeatsTaken> {
-        if let Some(shared) = self.shared.get().filter(|_| request.limit > 0) {
-            return self.take_shared(shared, request, viewer, target, connection, rules).await;
+        let rules = self.rules_for(request, viewer, target, rules);
+        let taken = match self.shared.get().filter(|_| request.limit > 0) {
+            Some(shared) => self.take_shared(shared, request, viewer, target, connection, rules).await,
+            None => {
+                let deadline = Instant::now() + SEAT_WAIT;
+                self.wait_for(deadline, || self.take(request, viewer, target, connection, rules)).await
+            }
+        };
+        let devices = &mut self.inner.lock().ended_devices;
+        match &taken {
+            Ok(_) => devices.remove(request.user, viewer),
+            // The pause until the next request begins now.
+            Err(_) => drop(devices.asks_again(request.user, viewer, target)),
         }
-        let deadline = Instant::now() + SEAT_WAIT;
-        self.wait_for(deadline, || self.take(request, viewer, target, connection, rules)).await
+        taken
+    }
+
+    /// Returns the rules for a request: a device that asks again by itself, after another device of the user ended it, does
+    /// not end that one in turn.
+    fn rules_for(
+        &self,
+        request: SeatRequest,
+        viewer: &Viewer,
+        target: Target,
+        mut rules: SeatRules,
+    ) -> SeatRules {
+        let asks_again =
+            request.limit > 0 && self.inner.lock().ended_devices.asks_again(request.user, viewer, target);
+        rules.user_limits.terminate_on_limit_exceeded &= !asks_again;
+        rules
     }
 
     /// Looks after each change of the table, until there is something or the time is over. Returns the last error then.

@@ -203,10 +203,7 @@ impl SeatTable {
                     SeatEnd::Replaced => REPLACED,
                     SeatEnd::OverLimit => OVER_LIMIT,
                 };
-                let mut inner = self.inner.lock();
-                let session = inner.sessions.get_mut(&(user, seat)).filter(|it| it.ended.is_none());
-                let ended: Vec<_> = session.map(|it| it.end(why).collect()).unwrap_or_default();
-                drop(inner);
+                let ended = self.inner.lock().end((user, seat), why);
                 cancel(ended);
             }
             _ => {}

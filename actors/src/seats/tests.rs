@@ -146,6 +146,47 @@ async fn the_user_limits_can_end_the_oldest_session_of_another_device() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn two_devices_with_one_seat_do_not_end_each_other_in_turn() {
+    let user_limits =
+        UserLimits { terminate_on_limit_exceeded: true, terminate_oldest: true, ..UserLimits::default() };
+    let scenario = three_channels(Settings { user_limits, ..settings() }).await;
+    let asks = |number, device| scenario.seated(channel(number), user(1, 1), device);
+    let tv = asks(1, "tv").await.unwrap();
+    let phone = asks(2, "phone").await.unwrap();
+    assert!(tv.is_cut());
+    drop(tv);
+    // The player of the first device reconnects, for two minutes at most.
+    let ended_at = Instant::now();
+    while ended_at.elapsed() < Duration::from_secs(115) {
+        sleep(Duration::from_secs(3)).await;
+        assert_eq!(asks(1, "tv").await.err(), Some(WatchRefusal::Seats { limit: 1 }));
+        assert!(!phone.is_cut());
+    }
+    sleep(Duration::from_secs(5)).await;
+    let tv = asks(1, "tv").await.unwrap();
+    assert!(phone.is_cut(), "after two minutes");
+    drop(phone);
+
+    sleep(Duration::from_secs(1)).await;
+    assert!(asks(2, "phone").await.is_err());
+    sleep(Duration::from_secs(11)).await;
+    let phone = asks(2, "phone").await.unwrap();
+    assert!(tv.is_cut(), "somebody asks after a pause");
+    drop(tv);
+
+    sleep(Duration::from_secs(1)).await;
+    assert!(asks(1, "tv").await.is_err());
+    let tv = asks(3, "tv").await.unwrap();
+    assert!(phone.is_cut(), "somebody chooses another channel");
+    drop(phone);
+
+    sleep(Duration::from_secs(1)).await;
+    assert!(asks(2, "phone").await.is_err());
+    drop(tv);
+    assert!(asks(2, "phone").await.is_ok(), "the other device has left");
+}
+
+#[tokio::test(start_paused = true)]
 async fn devices_on_one_channel_count_once_if_the_user_limits_say_so() {
     let user_limits = UserLimits { ignore_same_channel_connections: true, ..UserLimits::default() };
     let scenario = three_channels(Settings { user_limits, ..settings() }).await;
