@@ -341,6 +341,81 @@ async fn a_change_without_any_known_field_is_refused_with_the_names() {
 }
 
 #[tokio::test]
+async fn unknown_fields_beside_known_ones_are_named_or_refused() {
+    let rest = Rest::start().await;
+    let channels = "/api/channels/channels/";
+    let warning = |answer: &Answer| {
+        answer.headers.get("warning").map(|it| it.to_str().unwrap().to_owned()).unwrap_or_default()
+    };
+    let made = rest.admin("POST", channels, json!({ "name": "a", "nmae": 1, "b\r\n\"": 2 })).await;
+    assert_eq!((made.status, warning(&made).as_str()), (201, "299 - \"unknown fields: b, nmae\""));
+    let path = format!("{channels}{}/", made.body["id"]);
+    // A record that is sent back has fields that cannot be changed.
+    let back = rest.admin("PUT", &path, made.body.clone()).await;
+    assert_eq!((back.status, warning(&back).as_str()), (200, ""), "{}", back.text);
+    let strict = rest.admin("PATCH", &format!("{path}?strict=true"), json!({ "name": "c", "nmae": 1 })).await;
+    assert_eq!((strict.status, strict.body), (400, json!({ "nmae": ["There is no such field."] })));
+    assert_eq!(rest.admin("GET", &path, json!(null)).await.body["name"], "a");
+    let many: serde_json::Map<_, _> = (0..100).map(|it| ("x".repeat(90 + it), json!(1))).collect();
+    let named = warning(&rest.admin("POST", channels, json!(many)).await);
+    assert!(named.len() < 1_000, "{named}");
+}
+
+#[tokio::test]
+async fn references_are_accepted_by_the_names_of_the_tables() {
+    let rest = Rest::start().await;
+    let logo = json!({ "name": "L", "url": "http://logos.example/l.png" });
+    let logo = rest.admin("POST", "/api/channels/logos/", logo).await.body["id"].clone();
+    for list in ["/api/channels/channels/", "/api/channels/streams/"] {
+        let is_stream = list.ends_with("streams/");
+        let of = |name: &str| {
+            let mut body = json!({ "name": name });
+            if is_stream {
+                body["url"] = json!(format!("http://provider.example/{name}.ts"));
+            }
+            body
+        };
+        let mut body = of("a");
+        (body["stream_profile"], body["logo"]) = (json!(1), logo.clone());
+        let made = rest.admin("POST", list, body).await;
+        assert_eq!((made.status, &made.body["stream_profile_id"]), (201, &json!(1)), "{}", made.text);
+        let has_logo =
+            |answer: &Answer| answer.body["logo_url"].as_str().is_some_and(|it| it.contains("logo"));
+        assert!(has_logo(&made), "{}", made.text);
+        assert_eq!(made.headers.get("warning"), None);
+        let path = format!("{list}{}/", made.body["id"]);
+        let removed = rest.admin("PATCH", &path, json!({ "stream_profile": null, "logo": null })).await;
+        assert_eq!(removed.body["stream_profile_id"], json!(null), "{}", removed.text);
+        assert!(!has_logo(&removed), "{}", removed.text);
+        let address = json!({ "logo": "http://logos.example/l.png", "stream_profile": 1 });
+        let set = rest.admin("PATCH", &path, address).await;
+        assert!(has_logo(&set) && set.body["stream_profile_id"] == 1, "{}", set.text);
+        for (field, value) in [
+            ("logo", json!(999)),
+            ("logo", json!("no address")),
+            ("stream_profile", json!(999)),
+            ("stream_profile", json!("x")),
+        ] {
+            let refused = rest.admin("PATCH", &path, json!({ field: value })).await;
+            assert_eq!(refused.status, 400, "{field} {value}: {}", refused.text);
+            let names = refused.body.as_object().unwrap().keys().all(|it| it.starts_with(field));
+            assert!(names, "{}", refused.text);
+        }
+    }
+    let zero =
+        rest.admin("POST", "/api/channels/channels/", json!({ "name": "z", "channel_number": 0 })).await;
+    assert_eq!((zero.status, zero.body["channel_number"].is_array()), (400, true), "{}", zero.text);
+}
+
+#[tokio::test]
+async fn a_body_may_begin_with_a_byte_order_mark() {
+    let rest = Rest::start().await;
+    let headers = [("authorization", &*rest.bearer(ADMIN)), ("content-type", "application/json")];
+    let answer = rest.send("POST", GROUPS, &headers, "\u{feff}{\"name\": \"a\"}").await;
+    assert_eq!(answer.status, 201, "{}", answer.text);
+}
+
+#[tokio::test]
 async fn a_body_that_never_arrives_times_out() {
     let rest = Rest::start().await;
     let never = futures_util::stream::pending::<Result<hyper::body::Frame<bytes::Bytes>, Infallible>>();

@@ -19,7 +19,7 @@ use futures_util::{Stream, StreamExt};
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, CONTENT_ENCODING, CONTENT_LENGTH,
-    CONTENT_TYPE, HeaderValue, ORIGIN, VARY,
+    CONTENT_TYPE, HeaderValue, ORIGIN, VARY, WARNING,
 };
 use http::{HeaderMap, Method, StatusCode};
 use serde_json::{Map, Value};
@@ -39,6 +39,12 @@ use super::router::{PathMatch, Router};
 use super::upload::{FILE, Upload, UploadLimits, read_multipart, read_whole};
 use crate::context::FrameContext;
 
+/// What some editors write before a text in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+/// The query parameter with which a client asks for refusals of unknown fields.
+const STRICT: &str = "strict";
+/// Maximum length of the name of an unknown field in an answer, in characters.
+const MEMBER_CHARS_MAX: usize = 60;
 /// Maximum size of a body without authentication, in bytes.
 const ANONYMOUS_BODY_BYTES_MAX: usize = 4 << 10;
 
@@ -188,6 +194,7 @@ pub async fn run(
     if let Some(shape) = route.inputs.body.filter(|_| is_partial) {
         shape.check_any_field(&body)?;
     }
+    let warning = warning_of_unknown(route, &call.query, &body)?;
     if let Some(user) = call.user.as_ref().filter(|_| route.is_write()) {
         call.frame.write_pace.wait(user).await;
     }
@@ -198,8 +205,36 @@ pub async fn run(
     let answer = (route.handler)(call, &input)?;
     // The handler may wait for long.
     drop(input);
-    let answer = answer.await;
+    let mut answer = answer.await;
+    if let (Ok(reply), Some(warning)) = (&mut answer, warning) {
+        reply.headers_mut().insert(WARNING, warning);
+    }
     if is_for_every_page { Ok(for_every_page(answer)) } else { answer }
+}
+
+/// Returns a header that names the members of a body that are no fields, if it has such.
+///
+/// # Errors
+/// There are such members, and the client asks for `strict=true`.
+fn warning_of_unknown(route: &Route, query: &Query, body: &Value) -> Result<Option<HeaderValue>, Refusal> {
+    let Some(shape) = route.inputs.body else { return Ok(None) };
+    let unknown = shape.unknown_members(body, route.answer.fields());
+    if unknown.is_empty() {
+        return Ok(None);
+    }
+    if query.single(STRICT) == Some("true") {
+        let mut errors = FieldErrors::default();
+        for name in unknown {
+            errors.add(name, "There is no such field.");
+        }
+        return Err(errors.into());
+    }
+    // The names are those of the client, and a header has no line breaks and quotes.
+    let is_plain = |it: &char| it.is_ascii_graphic() && !matches!(it, '"' | '\\');
+    let shown = |name: &&str| name.chars().take(MEMBER_CHARS_MAX).filter(is_plain).collect::<String>();
+    let names: Vec<String> = unknown.iter().map(shown).collect();
+    // Code 299 of RFC 7234 is for any text.
+    Ok(HeaderValue::try_from(format!("299 - \"unknown fields: {}\"", names.join(", "))).ok())
 }
 
 /// Reads the body as the fields and the file that the route takes.
@@ -313,9 +348,9 @@ async fn read_body(
         return Ok(Map::new().into());
     }
     check_content_type(headers)?;
+    let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&bytes);
     // The parser refuses more than 128 levels of nesting, which would otherwise exhaust the stack.
-    serde_json::from_slice(&bytes)
-        .map_err(|error| Refusal::bad_request(format!("JSON parse error - {error}")))
+    serde_json::from_slice(bytes).map_err(|error| Refusal::bad_request(format!("JSON parse error - {error}")))
 }
 
 async fn collect(

@@ -59,6 +59,9 @@ impl Inputs {
     }
 }
 
+/// Maximum number of unknown members of a body that an answer names.
+const UNKNOWN_MAX: usize = 10;
+
 /// Whether a request must contain a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileInput {
@@ -87,6 +90,28 @@ impl BodyShape {
             objects.iter().filter_map(Value::as_object).any(|it| it.keys().any(|name| field.has_name(name)))
         };
         self.fields().filter(|it| it.is_in_bodies()).filter(is_sent).map(|it| it.name).collect()
+    }
+
+    /// Returns the members of a body that are no fields, at most [`UNKNOWN_MAX`]. `shown` are the fields of the answer:
+    /// clients send whole records back, whose other fields cannot be changed.
+    pub(super) fn unknown_members<'a>(self, body: &'a Value, shown: &[Field]) -> Vec<&'a str> {
+        let objects = match self {
+            Self::One(_) | Self::Both(..) => std::slice::from_ref(body),
+            Self::Many(..) => body.as_array().map(Vec::as_slice).unwrap_or_default(),
+        };
+        let is_known = |name: &str| {
+            self.fields().any(|it| it.has_name(name)) || shown.iter().any(|it| it.has_name(name))
+        };
+        let mut unknown: Vec<&str> = Vec::new();
+        for name in objects.iter().filter_map(Value::as_object).flat_map(Map::keys) {
+            if unknown.len() == UNKNOWN_MAX {
+                break;
+            }
+            if !unknown.contains(&name.as_str()) && !is_known(name) {
+                unknown.push(name);
+            }
+        }
+        unknown
     }
 
     /// Refuses a change whose body has members, none of which is a field: it would change nothing, and usually contains a

@@ -23,7 +23,7 @@ use warp::reply::Response as Reply;
 
 use super::access::Access;
 use super::call::Call;
-use super::field::Kind;
+use super::field::{Field, Kind};
 use super::input::{Input, Inputs, RequestInput};
 use super::value::Shape;
 
@@ -106,6 +106,18 @@ pub enum AnswerShape {
     Redirect,
     /// A stream of one of these media types, or 302 with the header `Location`.
     StreamOrRedirect(&'static [&'static str]),
+}
+
+impl AnswerShape {
+    /// Returns the fields of the record, or of the records of the list, that the answer is.
+    pub(super) fn fields(self) -> &'static [Field] {
+        match self {
+            Self::One(Kind::Record(record) | Kind::List(Kind::Record(record)))
+            | Self::Page(Kind::Record(record))
+            | Self::ArrayOrPage(Kind::Record(record)) => record.fields,
+            _ => &[],
+        }
+    }
 }
 
 /// Maximum size of the body of a user, in bytes, where the route sets no other.

@@ -74,6 +74,9 @@ impl Readable for ChannelNumberValue {
             Value::String(text) => text.trim().to_owned(),
             _ => String::new(),
         };
+        if text.parse::<f64>() == Ok(0.0) {
+            return Err("Ensure this value is greater than 0.".to_owned());
+        }
         text.parse().map(ChannelNumberValue).map_err(|error: ChannelNumberError| match error {
             ChannelNumberError::NotANumber => {
                 "A valid channel number is required, such as 4 or 4.1.".to_owned()

@@ -25,7 +25,7 @@ use super::guide::set_guide;
 use super::numbers::{Changes, Taken, conflicts, put_all};
 use super::udp_output::UdpOutputEdit;
 use crate::api::channels::lineups::{NewMemberships, check_lineups, set_lineups};
-use crate::api::channels::logos::{LogoUrl, NamedBy, logo_of_address};
+use crate::api::channels::logos::{LogoRef, LogoUrl, NamedBy, logo_of_address};
 use crate::api::channels::streams::TVG_ID_CHARS_MAX;
 use crate::api::channels::undo::UndoLog;
 use crate::api::channels::values::{ChannelNumberValue, GroupRef, Text, find_group, no_such, no_such_group};
@@ -72,16 +72,20 @@ pub(crate) struct NewChannel {
     #[field(items_max = STREAMS_MAX, example = "[1]")]
     streams: Option<Vec<StreamId>>,
     /// Stream profile for streams without one of their own.
+    #[field(aliases = &["stream_profile"])]
     stream_profile_id: Option<Option<StreamProfileId>>,
     /// URL of the logo. The logo with this URL is used, and created if there is none.
     #[field(blank)]
     logo_url: Option<Option<LogoUrl>>,
     /// Id of the logo. Has priority over `logo_url` if it is another one than before.
     logo_id: Option<Option<LogoId>>,
+    /// Logo, by id or by address. Has priority over the other two.
+    #[field(blank)]
+    logo: Option<Option<LogoRef>>,
     /// Whether a start tries the healthiest streams first; otherwise the order of `streams` counts.
     healthiest_first: Option<bool>,
     /// Id of the guide channel whose programmes the channel shows. Without one, the guide channel with its `tvg_id` counts.
-    #[field(example = "12")]
+    #[field(aliases = &["epg_data"], example = "12")]
     epg_data_id: Option<Option<GuideChannelId>>,
     /// Ids of guide channels that fill the hours and the fields that those before them lack, in order: after the guide channel
     /// of `epg_data_id`, or of `tvg_id`. At most 4.
@@ -179,8 +183,8 @@ impl ChannelEdit {
             }
             channel.stream_profile = profile;
         }
-        let logo_url = self.logo_url.map(|it| it.map(|it| it.0).filter(|it| !it.is_empty()));
-        set_logo(write, &mut channel, self.logo_id, logo_url, &mut errors, log)?;
+        let (logo_id, logo_url) = self.sent_logo();
+        set_logo(write, &mut channel, logo_id, logo_url, &mut errors, log)?;
         if let Some(properties) = self.custom_properties {
             if !fits(&properties) {
                 errors.add(
@@ -208,6 +212,22 @@ impl ChannelEdit {
         // After the link, which takes the offset away.
         set(&mut channel.keeps_stream_offset, self.epg_follows_stream);
         Ok(errors.or(channel))
+    }
+}
+
+/// A field that can be absent and can be `null`.
+type Sent<T> = Option<Option<T>>;
+
+impl ChannelEdit {
+    /// Takes the id and the address of the logo that were sent.
+    fn sent_logo(&mut self) -> (Sent<LogoId>, Sent<String>) {
+        let url = self.logo_url.take().map(|it| it.map(|it| it.0).filter(|it| !it.is_empty()));
+        match self.logo.take() {
+            None => (self.logo_id, url),
+            Some(None) => (Some(None), None),
+            Some(Some(LogoRef::Id(id))) => (Some(Some(id)), None),
+            Some(Some(LogoRef::Address(url))) => (None, Some(Some(url).filter(|it| !it.is_empty()))),
+        }
     }
 }
 

@@ -21,7 +21,7 @@ use services::addresses::without_credentials;
 use services::logo_cache::LOGO_BYTES_MAX;
 
 use self::records::{LIST, change_logo, delete_logo};
-pub(super) use self::records::{LogoUrl, NamedBy, logo_of_address};
+pub(super) use self::records::{LogoRef, LogoUrl, NamedBy, logo_of_address};
 use self::view::{LogoEdit, LogoView, NewLogo};
 use super::undo::UndoLog;
 use crate::context::RestCall;

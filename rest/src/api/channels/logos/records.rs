@@ -35,6 +35,26 @@ impl Readable for LogoUrl {
     }
 }
 
+/// A logo, by its id or its address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::api::channels) enum LogoRef {
+    Id(LogoId),
+    Address(String),
+}
+
+impl Shape for LogoRef {
+    const KIND: Kind = Kind::Either(&[Kind::Integer, Kind::Text]);
+}
+
+impl Readable for LogoRef {
+    fn read(value: &Value, field: &Field) -> Result<Self, String> {
+        match value {
+            Value::String(_) => LogoUrl::read(value, field).map(|it| Self::Address(it.0)),
+            _ => LogoId::read(value, field).map(Self::Id),
+        }
+    }
+}
+
 impl Serialize for LogoUrl {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.0)

@@ -4,6 +4,7 @@ use actors::now_ms;
 use domain::account::CUSTOM_ACCOUNT;
 use domain::group::Group;
 use domain::ids::{StreamId, StreamProfileId};
+use domain::logo::Logo;
 use domain::portal::PortalStreamAddress;
 use domain::source_url::SourceUrl;
 use domain::stream::{RequestHeaders, Stream, StreamProperties};
@@ -15,6 +16,7 @@ use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 use storage::Write;
 
+use crate::api::channels::logos::LogoRef;
 use crate::api::channels::values::{GroupRef, StreamUrl, Text, find_group, no_such, no_such_group};
 use crate::api::m3u::headers_of;
 use crate::record::{set, set_text};
@@ -37,12 +39,16 @@ pub(crate) struct NewStream {
     #[field(blank, chars_max = TVG_ID_CHARS_MAX)]
     tvg_id: Option<Option<Text>>,
     /// Group, by id or name. The name need not belong to a channel group.
-    #[field(example = "3")]
+    #[field(aliases = &["channel_group_id"], example = "3")]
     channel_group: Option<Option<GroupRef>>,
     /// URL of the logo.
     #[field(blank)]
     logo_url: Option<Option<WebUrl>>,
+    /// Logo, by id or by address. Has priority over `logo_url`.
+    #[field(blank)]
+    logo: Option<Option<LogoRef>>,
     /// Stream profile; by default that of the channel.
+    #[field(aliases = &["stream_profile"])]
     stream_profile_id: Option<Option<StreamProfileId>>,
     /// Number of the programme to play, where the URL leads to several. By default the one that the URL names with
     /// `#program=N` at its end, else the first with a picture.
@@ -72,12 +78,16 @@ pub(crate) struct StreamEdit {
     #[field(blank, chars_max = TVG_ID_CHARS_MAX)]
     tvg_id: Option<Option<Text>>,
     /// Group, by id or name. The name need not belong to a channel group.
-    #[field(example = "3")]
+    #[field(aliases = &["channel_group_id"], example = "3")]
     channel_group: Option<Option<GroupRef>>,
     /// URL of the logo; an empty text removes it.
     #[field(blank)]
     logo_url: Option<Option<WebUrl>>,
+    /// Logo, by id or by address. Has priority over `logo_url`.
+    #[field(blank)]
+    logo: Option<Option<LogoRef>>,
     /// Stream profile; `null` selects that of the channel.
+    #[field(aliases = &["stream_profile"])]
     stream_profile_id: Option<Option<StreamProfileId>>,
     /// Number of the programme to play, where the URL leads to several; `null` selects the one that the URL names, else
     /// the first with a picture.
@@ -97,6 +107,8 @@ pub(crate) struct StreamEdit {
 struct References {
     group: Option<Option<String>>,
     profile: Option<Option<StreamProfileId>>,
+    /// The address.
+    logo: Option<Option<String>>,
 }
 
 impl References {
@@ -104,8 +116,21 @@ impl References {
         write: &Write<'_>,
         group: Option<Option<GroupRef>>,
         profile: Option<Option<StreamProfileId>>,
+        (logo, logo_url): (Sent<LogoRef>, Sent<WebUrl>),
     ) -> Result<Self, Refusal> {
         let mut errors = FieldErrors::default();
+        let logo = match logo {
+            Some(Some(LogoRef::Id(id))) => {
+                let found = write.get::<Logo>(id.0)?;
+                if found.is_none() {
+                    errors.add("logo", no_such(id));
+                }
+                Some(found.map(|it| it.url))
+            }
+            Some(Some(LogoRef::Address(url))) => Some(Some(url)),
+            Some(None) => Some(None),
+            None => logo_url.map(|it| it.map(|it| it.0)),
+        };
         if let Some(Some(id)) = profile
             && write.get::<StreamProfile>(id.0)?.is_none()
         {
@@ -123,17 +148,18 @@ impl References {
             Some(None) => Some(None),
             None => None,
         };
-        Ok(errors.or(Self { group, profile })?)
+        Ok(errors.or(Self { group, profile, logo })?)
     }
 }
 
 impl NewStream {
     pub(super) fn create(self, write: &mut Write<'_>) -> Result<Stream, Refusal> {
-        let found = References::find(write, self.channel_group, self.stream_profile_id)?;
+        let logo = (self.logo, self.logo_url);
+        let found = References::find(write, self.channel_group, self.stream_profile_id, logo)?;
         let facts = StreamProperties {
             tvg_id: non_empty(self.tvg_id.flatten().map(|it| it.0)),
             group: found.group.flatten(),
-            logo: non_empty(self.logo_url.flatten().map(|it| it.0)),
+            logo: non_empty(found.logo.flatten()),
             ..StreamProperties::new(self.name.0, self.url.0)
         };
         let id = StreamId(write.next_id::<Stream>()?);
@@ -150,14 +176,14 @@ impl NewStream {
 impl StreamEdit {
     /// Applies the edit. Writes the stream only if it changed.
     pub(super) fn apply(self, write: &mut Write<'_>, stream: Stream) -> Result<Stream, Refusal> {
-        let References { group, profile } =
-            References::find(write, self.channel_group, self.stream_profile_id)?;
+        let logo = (self.logo, self.logo_url);
+        let References { group, profile, logo } =
+            References::find(write, self.channel_group, self.stream_profile_id, logo)?;
         let before = stream.clone();
         let mut stream = stream;
         let name = self.name.map(|it| it.map(|it| it.0));
         let url = self.url.map(|it| it.map(|it| it.0));
         let tvg_id = self.tvg_id.map(|it| it.map(|it| it.0));
-        let logo = self.logo_url.map(|it| it.map(|it| it.0));
         match stream.account == CUSTOM_ACCOUNT {
             true => replace(&mut stream.provider, name, url, tvg_id, group, logo)?,
             false => {
