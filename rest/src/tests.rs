@@ -7,7 +7,7 @@ use http_body_util::StreamBody;
 use serde_json::{Value, json};
 
 use super::{Port, routes, routes_of};
-use crate::testing::{ADMIN, BODY_BYTES_MAX, Rest, STANDARD};
+use crate::testing::{ADMIN, Answer, BODY_BYTES_MAX, Rest, STANDARD};
 
 const GROUPS: &str = "/api/channels/groups/";
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use domain::core_settings::{SYSTEM_SETTINGS, time_zone};
-use domain::event::Event;
+use domain::event::{Event, EventBody, RefreshRef};
 use domain::guide::source::{GuideSource, GuideSourceKind};
 use domain::ids::{AccountId, GuideSourceId};
 use jiff::tz::TimeZone;
@@ -252,6 +252,11 @@ impl State {
             Err(error) => {
                 self.plan_retry(source, &error, at);
                 warn!(source.id = %source, "failed to refresh guide \"{name}\": {error}");
+                let body = EventBody::EpgError {
+                    source: RefreshRef { id: source.0, name },
+                    reason: error.sentence(),
+                };
+                self.arguments.events.emit(Event { at, body });
             }
         }
         if let Some(force) = running.again {

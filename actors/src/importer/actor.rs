@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use domain::account::{Account, PlaylistLocation};
+use domain::account::{Account, PlaylistLocation, RefreshOutcome};
 use domain::core_settings::{SYSTEM_SETTINGS, time_zone};
 use domain::event::{Event, EventBody, RefreshRef};
 use domain::ids::{AccountId, ProfileId};
@@ -275,6 +275,9 @@ impl State {
             Err(ImportError::Stopped) => {}
             Err(error) => {
                 warn!(account.id = %account, "failed to refresh account \"{name}\": {error}");
+                if let Some(outcome) = error.outcome() {
+                    self.arguments.events.emit(Event { at, body: failure(account, name, outcome, &error) });
+                }
             }
         }
         if let Some(request) = again {
@@ -382,4 +385,13 @@ impl State {
 fn is_due(account: &Account, zone: &TimeZone, tried_at: Option<i64>, missed: Missed, now: i64) -> bool {
     let known = Known { id: account.id.0, tried_at, updated_at: account.updated_at, missed };
     schedule::next_due(&account.schedule, zone, &known).is_some_and(|due| due <= now)
+}
+
+/// Returns the event of a refresh that did not succeed.
+fn failure(account: AccountId, name: String, outcome: RefreshOutcome, error: &ImportError) -> EventBody {
+    let status = match outcome {
+        RefreshOutcome::AwaitingConfirmation => "pending_confirmation",
+        _ => "error",
+    };
+    EventBody::M3uError { source: RefreshRef { id: account.0, name }, status, reason: error.sentence() }
 }

@@ -67,6 +67,19 @@ pub(super) fn source_keys<M: SerializeMap>(
     map.serialize_entry("duration_seconds", &seconds)
 }
 
+/// Keys of a refresh that did not succeed.
+pub(super) fn failure_keys<M: SerializeMap>(
+    map: &mut M,
+    source: &RefreshRef,
+    status: &str,
+    reason: &str,
+) -> Result<(), M::Error> {
+    map.serialize_entry("source_name", &source.name)?;
+    map.serialize_entry("source_id", &source.id)?;
+    map.serialize_entry("status", status)?;
+    map.serialize_entry("reason", reason)
+}
+
 /// Keys of an event in which another stream takes over.
 pub(super) fn switch_keys<M: SerializeMap>(
     map: &mut M,

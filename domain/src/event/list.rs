@@ -3,7 +3,8 @@
 use serde::ser::SerializeMap;
 
 use super::keys::{
-    caller_keys, client_keys, gap_keys, recording_keys, source_keys, stream_keys, switch_keys, vod_keys,
+    caller_keys, client_keys, failure_keys, gap_keys, recording_keys, source_keys, stream_keys, switch_keys,
+    vod_keys,
 };
 use super::sample::{caller, channel, client, recording, source, stream, vod};
 use super::{Audience, CallerRef, ChannelRef, ClientRef, RecordingRef, RefreshRef, StreamRef, VodRef};
@@ -383,6 +384,40 @@ events! {
             "alive" => format!("The node {node} has joined the cluster"),
             "left" => format!("The node {node} has left the cluster"),
             _ => format!("The node {node} of the cluster no longer answers"),
+        };
+
+        /// The file of a recording is as it stays: conversion, commercials and description are done.
+        RecordingReady = "recording_ready" about channel {
+            channel: ChannelRef = channel(),
+            recording: RecordingRef = recording(),
+            duration_seconds: u64 = 60,
+            file_size_bytes: u64 = 9,
+        }
+        to Audience::Owner(recording);
+        keys |map| recording_keys(map, recording, *duration_seconds, *file_size_bytes);
+        summary format!("The file of the recording of \"{}\" is ready", recording.program_title);
+
+        /// A refresh of a guide failed.
+        EpgError = "epg_error" {
+            source: RefreshRef = source(),
+            reason: String = "closed".to_owned(),
+        }
+        failed true;
+        keys |map| failure_keys(map, source, "error", reason);
+        summary format!("The guide {} was not refreshed: {reason}", source.name);
+
+        /// A refresh of a playlist failed, or waits for the confirmation of an admin.
+        M3uError = "m3u_error" {
+            source: RefreshRef = source(),
+            /// `error` or `pending_confirmation`.
+            status: &'static str = "error",
+            reason: String = "closed".to_owned(),
+        }
+        failed true;
+        keys |map| failure_keys(map, source, status, reason);
+        summary match *status {
+            "error" => format!("The playlist of {} was not refreshed: {reason}", source.name),
+            _ => format!("The refresh of the playlist of {} waits for a confirmation: {reason}", source.name),
         };
     }
 

@@ -12,7 +12,7 @@ fn payload(body: EventBody) -> Value {
 #[test]
 fn the_events_of_integrations_have_the_names_of_the_api() {
     let names: Vec<_> = EventBody::samples().iter().map(EventBody::name).collect();
-    assert_eq!(names[..18], *EventBody::NAMES);
+    assert_eq!(names[..21], *EventBody::NAMES);
     let others = [
         "account_expiring",
         "user_expiring",
@@ -23,7 +23,7 @@ fn the_events_of_integrations_have_the_names_of_the_api() {
         "stream_lacking",
         "account_replaced",
     ];
-    assert_eq!(names[18..], others);
+    assert_eq!(names[21..], others);
 }
 
 #[test]
@@ -81,6 +81,7 @@ fn keys_of(name: &str) -> [&'static str; 2] {
         ],
         "channel_failover" | "stream_switch" => [CHANNEL, SWITCH],
         "recording_start" => [RECORDING, "channel_number"],
+        "recording_ready" => [RECORDING, "channel_number"],
         "recording_end" => [RECORDING, "channel_number bytes_written# interrupted!"],
         "epg_refresh" => [REFRESH, "programs# channels# skipped_programs# unmapped_channels# unchanged!"],
         "m3u_refresh" => [
@@ -94,6 +95,7 @@ fn keys_of(name: &str) -> [&'static str; 2] {
         }
         "login_failed" | "epg_blocked" | "m3u_blocked" => ["client_ip user_agent", "user reason"],
         "account_expiring" => ["", "account_id# account_name profile_id# profile_name exp_date days#"],
+        "epg_error" | "m3u_error" => ["", "source_name source_id# status reason"],
         "user_expiring" => ["", "user_id# username exp_date days#"],
         "vod_start" => ["", VOD],
         "vod_stop" => [VOD, "duration_seconds# bytes_sent#"],

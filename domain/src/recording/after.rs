@@ -30,6 +30,9 @@ pub struct AfterRecording {
     /// The work to get from the archive what the file lacks; `None` if it is done. It comes before the other work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missed: Option<MissedWork>,
+    /// When the file ended, in milliseconds since 1970, until the end of the work on it is reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unreported: Option<i64>,
 }
 
 /// Work on a file. The order is that of the work.
@@ -41,6 +44,8 @@ pub enum AfterStep {
     Cut,
     Nfo,
     Artwork,
+    /// Reports that all other work is done.
+    Report,
 }
 
 /// The state of work on a file.
@@ -167,6 +172,7 @@ pub enum ArtworkOrigin {
 impl AfterRecording {
     /// Queues the work that the settings want after each recording.
     pub fn queue(&mut self, settings: &DvrSettings, now: i64) {
+        self.unreported = Some(now);
         if settings.comskip_enabled {
             self.queue_comskip(now);
         }
@@ -203,7 +209,9 @@ impl AfterRecording {
                 let CutWork { state, reason, tries, target, .. } = self.cut.as_mut()?;
                 ProgramWork { state, reason, tries, target: Some(target) }
             }
-            AfterStep::RemoveObsolete | AfterStep::Nfo | AfterStep::Artwork => return None,
+            AfterStep::RemoveObsolete | AfterStep::Nfo | AfterStep::Artwork | AfterStep::Report => {
+                return None;
+            }
         };
         Some(work)
     }
@@ -336,6 +344,7 @@ impl Recording {
             .or(cut.map(|it| (it.requested_at, AfterStep::Cut)))
             .or(nfo.map(|it| (it.requested_at, AfterStep::Nfo)))
             .or(artwork.map(|it| (it.requested_at, AfterStep::Artwork)))
+            .or(self.after.unreported.map(|it| (it, AfterStep::Report)))
     }
 
     /// Returns the end of the name of its picture, before the extension, as Kodi and Jellyfin look for it: films have
@@ -393,6 +402,8 @@ mod tests {
         it.after.obsolete = None;
         assert_eq!(it.next_step(), Some((7, AfterStep::Nfo)));
         it.after.nfo.as_mut().unwrap().state = WorkState::Completed;
+        assert_eq!(it.next_step(), Some((7, AfterStep::Report)));
+        it.after.unreported = None;
         assert_eq!(it.next_step(), None);
         assert!(it.after.queue_artwork(10) && !it.after.queue_artwork(11), "it waits already");
         assert_eq!(it.next_step(), Some((10, AfterStep::Artwork)));

@@ -3,6 +3,7 @@
 //! A recording keeps what it says about its programme, so that it stays readable when the guide forgets the programme.
 
 mod after;
+mod airing;
 mod cut;
 mod file_name;
 pub mod forecast;

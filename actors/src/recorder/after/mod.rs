@@ -11,6 +11,7 @@ mod ffmpeg;
 mod find_artwork;
 mod nfo;
 mod remux;
+mod report;
 mod settings;
 mod step;
 
@@ -49,6 +50,7 @@ impl RecorderState {
                 Some((AfterStep::Cut, id)) => cut::copy(&self, id).await,
                 Some((AfterStep::Nfo, id)) => nfo::describe(&self, id).await,
                 Some((AfterStep::Artwork, id)) => artwork::illustrate(&self, id).await,
+                Some((AfterStep::Report, id)) => report::ready(&self, id).await,
                 None => {
                     tokio::select! {
                         () = any_changed(&mut changes, &[Recording::COLLECTION]) => {}

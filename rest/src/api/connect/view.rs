@@ -79,6 +79,9 @@ choice!(
         VodStart = "vod_start",
         VodStop = "vod_stop",
         NodeState = "node_state",
+        RecordingReady = "recording_ready",
+        EpgError = "epg_error",
+        M3uError = "m3u_error",
     }
 );
 

@@ -28,8 +28,10 @@ use route_frame::access::{ADMIN, Access, STANDARD};
 use route_frame::call::Call;
 use route_frame::route::{Created, NoContent, Route};
 use serde::Serialize;
+use serde_json::json;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
+use storage::Write;
 
 pub(super) use self::access::{check_may_schedule, dvr_settings};
 use self::access::{may_see, seen};
@@ -121,7 +123,7 @@ pub(super) fn routes() -> Vec<Route> {
     const NOT_ALLOWED: &str = "Non-admins schedule recordings only if the settings allow it.";
     const OVER: &str = "The recording is over, or has not begun.";
     let changes = [
-        Route::post(LIST, STANDARD, "Creates a recording.", create),
+        Route::post(LIST, STANDARD, "Creates a recording.", create).refuses(StatusCode::CONFLICT, KNOWN),
         Route::put(ONE, STANDARD, "Updates a recording. Fields may be left out.", update),
         Route::patch(ONE, STANDARD, "Partially updates a recording.", update),
         Route::delete(ONE, STANDARD, "Deletes a recording and its file. One that runs ends.", delete),
@@ -286,7 +288,23 @@ async fn create(call: Call, new: NewRecording) -> Result<Created<RecordingView>,
             recording.followed = guide.and_then(|it| it.followed_by(&recording));
         }
     }
-    call.create(move |_, id| Ok(Recording { id: RecordingId(id), ..recording })).await
+    call.create(move |write, id| {
+        check_unknown(write, &recording)?;
+        Ok(Recording { id: RecordingId(id), ..recording })
+    })
+    .await
+}
+
+const KNOWN: &str = "The airing is recorded or planned already. `id` is the recording.";
+
+/// Refuses a recording of an airing that the user records or has planned.
+fn check_unknown(write: &Write<'_>, recording: &Recording) -> Result<(), Refusal> {
+    let all = write.by::<Recording>("channel", recording.channel.0.to_be_bytes())?;
+    let known = all.into_iter().find(|it| !it.status.is_final() && it.is_of_same_airing(recording));
+    known.map_or(Ok(()), |it| {
+        let detail = format!("The recording {} is of the same airing.", it.id);
+        Err(Refusal::status(StatusCode::CONFLICT).with_body(json!({ "detail": detail, "id": it.id.0 })))
+    })
 }
 
 async fn update(call: Call, edit: RecordingEdit) -> Result<RecordingView, Refusal> {

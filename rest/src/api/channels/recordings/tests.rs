@@ -93,6 +93,24 @@ async fn both_forms_of_requests_create_a_recording_and_answers_have_both() {
 }
 
 #[tokio::test]
+async fn the_same_airing_is_one_recording() {
+    let rest = stage().await;
+    let (start, end) = (at(1), at(2));
+    let body = |title: &str| {
+        let program = json!({ "program": { "title": title } });
+        json!({ "channel": 1, "start_time": start, "end_time": end, "custom_properties": program })
+    };
+    let made = created(&rest, body("Twice")).await;
+    let again = rest.admin("POST", LIST, body("twice")).await;
+    assert_eq!((again.status, &again.body["id"]), (409, &made["id"]), "{}", again.text);
+    created(&rest, body("Another")).await;
+    assert_eq!(rest.models.recordings.load().len(), 2);
+    // One that is over does not count.
+    assert_eq!(rest.admin("DELETE", &format!("{LIST}{}/", made["id"]), Value::Null).await.status, 204);
+    created(&rest, body("Twice")).await;
+}
+
+#[tokio::test]
 async fn invalid_fields_are_named() {
     let rest = stage().await;
     let check = async |body: Value, field: &str| {
