@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use route_frame::route::{Answer, AnswerShape, Content, MediaType, StreamOrRedirect};
 use server::accept::LiveBody;
 use server::reply::{Refusal, TunerError};
+use server::socket::LongBody;
 use warp::reply::Response as Reply;
 
 use super::ranges::{RangedFile, describe_stream, unsatisfiable};
@@ -123,7 +124,9 @@ impl FileAnswer {
 
 /// Returns the reply with the bytes of a title.
 pub(super) fn body_reply(body: VodBody) -> Reply {
-    warp::Reply::into_response(warp::reply::stream(title_bytes(body)))
+    let mut reply = warp::Reply::into_response(warp::reply::stream(title_bytes(body)));
+    reply.extensions_mut().insert(LongBody);
+    reply
 }
 
 /// Returns the bytes of a title, with the errors of a stream of bytes.

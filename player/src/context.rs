@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use actors::{HlsSessions, LiveSettings, Plans, Recorder, Switchboard, TimeShift, Vod};
+use actors::{HlsSessions, LiveSettings, Plans, Recorder, Switchboard, TimeShift, Vod, now_ms};
 use config::Config;
 use domain::ids::UserId;
 use domain::settings::PROGRAM_START_TIMEOUT;

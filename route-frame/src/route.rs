@@ -111,10 +111,13 @@ pub enum AnswerShape {
 impl AnswerShape {
     /// Returns the fields of the record, or of the records of the list, that the answer is.
     pub(super) fn fields(self) -> &'static [Field] {
-        match self {
-            Self::One(Kind::Record(record) | Kind::List(Kind::Record(record)))
-            | Self::Page(Kind::Record(record))
-            | Self::ArrayOrPage(Kind::Record(record)) => record.fields,
+        let kind = match self {
+            Self::One(Kind::List(kind)) => *kind,
+            Self::One(kind) | Self::Page(kind) | Self::ArrayOrPage(kind) => kind,
+            _ => return &[],
+        };
+        match kind {
+            Kind::Record(record) => record.fields,
             _ => &[],
         }
     }

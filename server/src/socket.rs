@@ -22,6 +22,9 @@ const PEER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum unsent bytes in the kernel. This bounds memory and lag; a fixed send buffer would also do so, but would
 /// limit the throughput of viewers with a long round-trip time.
 const NOTSENT_BYTES_MAX: u32 = 128 << 10;
+/// The same for the body of a file, which has no lag: the client reads it at its own rate, and fewer and longer writes cost
+/// less.
+const FILE_NOTSENT_BYTES_MAX: u32 = 1 << 20;
 /// The first bytes of every response.
 const RESPONSE_BEGIN: &[u8] = b"HTTP/1.";
 /// Time that a response may take after the end of the client's data before its first byte is sent early. A response that
@@ -72,7 +75,13 @@ pub(super) struct AcceptedSocket {
     in_file: Mutex<Option<FileBody>>,
     /// Whether there are such bytes, so that other connections need not look.
     has_file: AtomicBool,
+    /// Whether the present response is one with a [`LongBody`].
+    is_long: AtomicBool,
 }
+
+/// The body of a response, in the extensions of the response, that is a file of a provider.
+#[derive(Clone, Copy, Debug)]
+pub struct LongBody;
 
 /// The body of a response, in the extensions of the response, whose bytes are also in a memory file: where the library
 /// writes these bytes, the kernel sends them from the file, without a copy. The bytes are recognised by their place in
@@ -187,6 +196,17 @@ impl AcceptedSocket {
         }
     }
 
+    /// Sets whether the next response has a [`LongBody`].
+    pub(super) fn set_long(&self, is_long: bool) {
+        if self.is_long.swap(is_long, Ordering::Relaxed) == is_long {
+            return;
+        }
+        let bytes_max = if is_long { FILE_NOTSENT_BYTES_MAX } else { NOTSENT_BYTES_MAX };
+        if let Err(error) = SockRef::from(&self.tcp).set_tcp_notsent_lowat(bytes_max) {
+            tracing::debug!("failed to set the maximum of unsent bytes: {error}");
+        }
+    }
+
     /// Lets the kernel send these bytes from a file; `None` if they are not in one, or if that is not possible.
     fn try_send_from_file(&self, slices: &[io::IoSlice<'_>]) -> Option<io::Result<usize>> {
         if !self.has_file.load(Ordering::Relaxed) {
@@ -290,6 +310,7 @@ impl MeteredIo {
                 n_early: AtomicUsize::new(0),
                 in_file: Mutex::new(None),
                 has_file: AtomicBool::new(false),
+                is_long: AtomicBool::new(false),
             }),
             connection,
         }

@@ -52,7 +52,7 @@ impl Archive {
         // As earlier versions stored it.
         let source = source.map(|it| with_braces(it.expose()));
         let template = match self.kind {
-            ArchiveKind::Whole | ArchiveKind::Vod => source?.clone(),
+            ArchiveKind::Whole | ArchiveKind::Vod => source.clone()?,
             ArchiveKind::Append => format!("{live}{}", source.as_deref()?),
             ArchiveKind::Shift => {
                 let separator = if live.contains('?') { '&' } else { '?' };

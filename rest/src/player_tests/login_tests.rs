@@ -3,7 +3,7 @@
 use data_encoding::BASE64;
 use domain::channel::Channel;
 use domain::ids::ChannelId;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::json;
 use url::form_urlencoded;
 use uuid::Uuid;
@@ -55,9 +55,10 @@ async fn users_with_signs_in_name_and_password_log_in_in_every_form_of_address()
     }
 }
 
+/// Returns a text as it stands in addresses of the gateway.
 fn encoded_segment(text: &str) -> String {
-    utf8_percent_encode(text, &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~'))
-        .to_string()
+    const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+    utf8_percent_encode(text, SEGMENT).to_string()
 }
 
 #[tokio::test]
@@ -66,7 +67,7 @@ async fn the_end_of_an_account_is_in_the_answers_and_ends_the_login() {
     rest.put([Channel::new(ChannelId(1), Uuid::from_u128(1), "one", 0)]).await;
     let user = "/api/accounts/users/1/";
     let (login, bearer) = (rest.query_login(STREAMER), rest.bearer(STREAMER));
-    let panel = || rest.send("GET", &format!("/player_api.php?{login}"), &[], "");
+    let panel = async || rest.send("GET", &format!("/player_api.php?{login}"), &[], "").await;
     let changed = rest.admin("PATCH", user, json!({ "exp_date": "2100-01-31T12:00:00Z" })).await;
     assert_eq!((changed.status, &changed.body["exp_date"]), (200, &json!("2100-01-31T12:00:00.000Z")));
     assert_eq!(panel().await.body["user_info"]["exp_date"], "4105080000");
@@ -78,7 +79,7 @@ async fn the_end_of_an_account_is_in_the_answers_and_ends_the_login() {
     assert_eq!(wrong.body["detail"], "No active account found with the given credentials");
     let path = format!("/live/streamer/{SECRET}%20{STREAMER}/1.ts");
     assert_eq!(rest.send("HEAD", &path, &[], "").await.status, 401);
-    let me = || rest.send("GET", "/api/accounts/users/me/", &[("authorization", &bearer)], "");
+    let me = async || rest.send("GET", "/api/accounts/users/me/", &[("authorization", &bearer)], "").await;
     assert_eq!(me().await.status, 401);
 
     rest.admin("PATCH", user, json!({ "exp_date": null })).await;

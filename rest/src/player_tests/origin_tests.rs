@@ -69,7 +69,9 @@ async fn pages_of_configured_origins_read_everything_and_others_no_tuner_and_no_
         "/api/nothing/",
         "/output/m3u",
     ] {
-        let ask = |origin| rest.send("GET", path, &[("origin", origin), ("authorization", &admin)][..], "");
+        let ask = async |origin: &str| {
+            rest.send("GET", path, &[("origin", origin), ("authorization", &admin)], "").await
+        };
         let is_list = LISTS.contains(&path);
         for origin in [PAGE, "https://tv.example.evil", "http://tv.example", "null"] {
             let answer = ask(origin).await;

@@ -43,7 +43,7 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::admission::{Admission, AdmissionGuard, LimitReached};
-use super::socket::{FileBody, HangUpWatch, MeteredIo, prepare};
+use super::socket::{FileBody, HangUpWatch, LongBody, MeteredIo, prepare};
 use super::stream::{Stream, StreamSender};
 
 /// Maximum size of a request head, and of the buffer that a connection reads and writes with, in bytes.
@@ -324,6 +324,7 @@ impl<H: Handler> Acceptor<H> {
                 socket.set_response_due(false);
                 // The response before has been written: the library reads the next request only then.
                 socket.set_file(response.extensions().get::<FileBody>().cloned());
+                socket.set_long(response.extensions().get::<LongBody>().is_some());
                 if response.extensions().get::<LiveBody>().is_some() {
                     answering.lock().take();
                 }

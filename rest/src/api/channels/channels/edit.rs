@@ -162,6 +162,7 @@ impl ChannelEdit {
         let mut errors = FieldErrors::default();
         let mut channel = before.clone();
         self.apply_override(before, &mut errors);
+        let (logo_id, logo_url) = self.sent_logo();
         if let Some(group) = self.channel_group_id {
             channel.group = None;
             if let Some(wanted) = group {
@@ -183,7 +184,6 @@ impl ChannelEdit {
             }
             channel.stream_profile = profile;
         }
-        let (logo_id, logo_url) = self.sent_logo();
         set_logo(write, &mut channel, logo_id, logo_url, &mut errors, log)?;
         if let Some(properties) = self.custom_properties {
             if !fits(&properties) {

@@ -18,6 +18,7 @@ mod storage;
 mod tests;
 mod view;
 
+use ::storage::Write;
 use actors::{now_ms, remember_deleted};
 use domain::ids::{ChannelId, RecordingId};
 use domain::recording::{PRIORITY_DEFAULT, RECORDINGS_MAX, Recording, RecordingInput, RecordingStatus};
@@ -31,7 +32,6 @@ use serde::Serialize;
 use serde_json::json;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
-use storage::Write;
 
 pub(super) use self::access::{check_may_schedule, dvr_settings};
 use self::access::{may_see, seen};
