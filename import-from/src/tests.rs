@@ -336,7 +336,7 @@ fn a_broken_source_is_taken_as_far_as_it_makes_sense() {
         "another channel has its uuid",
         "1 of its 2 streams were skipped or do not exist",
         "settings dvr_settings",
-        "user live: this name is part of the addresses",
+        "changed: user live: renamed to live_: this name is part of the addresses",
     ] {
         assert!(text.contains(part), "{part} is missing in:\n{text}");
     }
