@@ -57,7 +57,8 @@ use route_frame::{dispatch, openapi};
 use server::Routes;
 
 pub use self::api::{
-    ChannelMaker, PICTURE_BYTES_MAX, check_avatar, pushed_past_stats, pushed_segmenter, pushed_stats,
+    ChannelKeys, ChannelMaker, PICTURE_BYTES_MAX, check_avatar, pushed_past_stats, pushed_segmenter,
+    pushed_stats,
 };
 
 /// Returns the routes of the table as a filter, which answers every request.

@@ -21,7 +21,7 @@ use route_frame::route::Route;
 
 pub use self::accounts::avatar::check as check_avatar;
 pub use self::accounts::pictures::PICTURE_BYTES_MAX;
-pub use self::channels::ChannelMaker;
+pub use self::channels::{ChannelKeys, ChannelMaker};
 pub(crate) use self::channels::{ChannelRowCache, DeletedRules};
 pub use self::proxy::{pushed_past_stats, pushed_segmenter, pushed_stats};
 

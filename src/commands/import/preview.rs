@@ -1,13 +1,15 @@
 //! `headwater import --dry-run`: reads a playlist and prints what its import would make.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use std::process::ExitCode;
 
 use anyhow::bail;
 use config::{Config, DataFolder, ListSource, NewImport};
 use domain::channel::Channel;
-use domain::playlist::catalogue::{Catalogue, channel_key};
+use domain::ids::StreamId;
+use domain::playlist::catalogue::Catalogue;
+use rest::ChannelKeys;
 use services::open_store::open_store;
 use tokio::runtime::Builder;
 
@@ -74,16 +76,17 @@ fn text(catalogue: &Catalogue, existing: &[Channel], new: &NewImport) -> String 
         put(&mut text, "would make no channels (--no-channels)");
         return text;
     }
-    // The exact id counts first, and then one in another case.
-    let known: HashSet<String> =
-        existing.iter().map(|it| channel_key(it.tvg_id.as_deref(), &it.name).to_lowercase()).collect();
-    let is_selected = |it: &&Channel| is_in_groups(Some(name_of(it)), &new.groups);
-    let is_known =
-        |it: &&Channel| known.contains(&channel_key(it.tvg_id.as_deref(), &it.name).to_lowercase());
-    let (added, made): (Vec<_>, Vec<_>) = catalogue.channels.iter().filter(is_selected).partition(is_known);
+    let keys = ChannelKeys::of_import(existing);
+    let group_of: HashMap<StreamId, Option<&str>> =
+        catalogue.streams.iter().map(|it| (it.id, it.group())).collect();
+    let is_selected = |it: &StreamId| group_of.get(it).is_some_and(|group| is_in_groups(*group, &new.groups));
+    let n_selected = |it: &Channel| it.streams.iter().filter(|it| is_selected(it)).count();
+    let selected = catalogue.channels.iter().map(|it| (it, n_selected(it))).filter(|it| it.1 > 0);
+    let is_known = |it: &(&Channel, usize)| keys.find(&it.0.name, it.0.tvg_id.as_deref()).is_some();
+    let (added, made): (Vec<_>, Vec<_>) = selected.partition(is_known);
     put(&mut text, &format!("would make {} channel(s):", made.len()));
-    for channel in made.iter().take(LISTED_MAX) {
-        let line = format!("  {} ({} stream(s))", printable(&channel.name), channel.streams.len());
+    for (channel, n_streams) in made.iter().take(LISTED_MAX) {
+        let line = format!("  {} ({n_streams} stream(s))", printable(&channel.name));
         put(&mut text, &line);
     }
     put_more(&mut text, made.len());

@@ -22,8 +22,8 @@ pub(super) mod values;
 
 use route_frame::route::Route;
 
-pub use self::channels::ChannelMaker;
 pub(crate) use self::channels::rows::ChannelRowCache;
+pub use self::channels::{ChannelKeys, ChannelMaker};
 pub(crate) use self::recording_rules::DeletedRules;
 
 pub(super) fn routes() -> Vec<Route> {

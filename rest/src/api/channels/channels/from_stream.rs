@@ -257,7 +257,7 @@ impl Maker {
         let channel = make(write, stream, number, None, &mut log)?;
         self.created.push(channel.id);
         match &mut self.targets {
-            Some(targets) => targets.created(channel),
+            Some(targets) => targets.created(stream, channel),
             None => self.log.created(&channel),
         }
         self.log.append(log);

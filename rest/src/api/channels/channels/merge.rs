@@ -61,12 +61,45 @@ impl Merge {
     }
 }
 
-/// The channels to which streams are added.
-pub(super) struct MergeTargets {
+/// The channels with each guide id or name.
+pub struct ChannelKeys {
     by: MergeBy,
     channels: HashMap<String, ChannelId>,
     /// Channels that existed before, by their keys in lower case: for a stream whose key no channel has exactly.
     in_any_case: HashMap<String, ChannelId>,
+}
+
+impl ChannelKeys {
+    /// Returns the keys by which `headwater import` finds the channels that exist.
+    pub fn of_import<'a>(channels: impl IntoIterator<Item = &'a Channel>) -> Self {
+        Self::new(MergeBy::TvgIdOrName, channels)
+    }
+
+    /// Of several channels with the same key, the one with the lowest number counts.
+    fn new<'a>(by: MergeBy, channels: impl IntoIterator<Item = &'a Channel>) -> Self {
+        let mut all: Vec<_> = channels.into_iter().collect();
+        all.sort_by_key(|it| (it.number.is_none(), it.number, it.id));
+        let mut keys = Self { by, channels: HashMap::new(), in_any_case: HashMap::new() };
+        for channel in all {
+            if let Some(key) = by.key(&channel.name, channel.tvg_id.as_deref()) {
+                keys.in_any_case.entry(key.to_lowercase()).or_insert(channel.id);
+                keys.channels.entry(key).or_insert(channel.id);
+            }
+        }
+        keys
+    }
+
+    /// Returns the channel to which a stream with this name and guide id is added: one with its key, or else one that existed
+    /// before with its key in another case.
+    pub fn find(&self, name: &str, tvg_id: Option<&str>) -> Option<ChannelId> {
+        let key = self.by.key(name, tvg_id)?;
+        self.channels.get(&key).or_else(|| self.in_any_case.get(&key.to_lowercase())).copied()
+    }
+}
+
+/// The channels to which streams are added.
+pub(super) struct MergeTargets {
+    keys: ChannelKeys,
     /// Channels that this operation created, which are kept for the undo when they are complete.
     created: BTreeMap<ChannelId, Channel>,
     /// Channels that existed before, as they were.
@@ -75,27 +108,14 @@ pub(super) struct MergeTargets {
 }
 
 impl MergeTargets {
-    /// Of several channels with the same key, the one with the lowest number gets the streams.
     pub(super) fn new(by: MergeBy, channels: &Table<Channel>) -> Self {
-        let mut all: Vec<_> = channels.iter().collect();
-        all.sort_by_key(|it| (it.number.is_none(), it.number, it.id));
-        let (mut of_key, mut in_any_case) = (HashMap::new(), HashMap::new());
-        for channel in all {
-            if let Some(key) = by.key(&channel.name, channel.tvg_id.as_deref()) {
-                in_any_case.entry(key.to_lowercase()).or_insert(channel.id);
-                of_key.entry(key).or_insert(channel.id);
-            }
-        }
-        let (created, merged) = (BTreeMap::new(), BTreeMap::new());
-        Self { by, channels: of_key, in_any_case, created, merged, n_streams: 0 }
+        let keys = ChannelKeys::new(by, channels.iter().map(|it| &**it));
+        Self { keys, created: BTreeMap::new(), merged: BTreeMap::new(), n_streams: 0 }
     }
 
     /// Adds a stream to the channel with its key, if there is one.
     pub(super) fn add(&mut self, write: &mut Write<'_>, stream: &Stream) -> Result<Merge, Refusal> {
-        let key = self.by.key(stream.name(), stream.tvg_id());
-        let id = key.and_then(|it| {
-            self.channels.get(&it).or_else(|| self.in_any_case.get(&it.to_lowercase())).copied()
-        });
+        let id = self.keys.find(stream.name(), stream.tvg_id());
         let before = id.map_or(Ok(None), |it| write.get::<Channel>(it.0))?;
         let (Some(id), Some(before)) = (id, before) else { return Ok(Merge::NoChannel) };
         if before.streams.contains(&stream.id) {
@@ -120,10 +140,11 @@ impl MergeTargets {
         Ok(Merge::Into(Box::new(channel)))
     }
 
-    /// Adds the streams with the same key to this new channel from now on.
-    pub(super) fn created(&mut self, channel: Channel) {
-        if let Some(key) = self.by.key(&channel.name, channel.tvg_id.as_deref()) {
-            self.channels.insert(key, channel.id);
+    /// Adds the streams with the key of this one to its new channel from now on.
+    pub(super) fn created(&mut self, stream: &Stream, channel: Channel) {
+        // The name of the channel can be cut.
+        if let Some(key) = self.keys.by.key(stream.name(), stream.tvg_id()) {
+            self.keys.channels.insert(key, channel.id);
         }
         self.created.insert(channel.id, channel);
     }

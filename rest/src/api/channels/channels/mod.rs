@@ -40,6 +40,7 @@ use self::edit::{ChannelEdit, NewChannel, change_channel, create_channel};
 use self::filters::{ChannelFilters, find_visible};
 pub use self::from_stream::ChannelMaker;
 use self::guide::GuideLookup;
+pub use self::merge::ChannelKeys;
 use self::numbers::Taken;
 pub(super) use self::selection::{Selection, too_many};
 use self::view::{ChannelLookup, ChannelSummaryView, ChannelView};
