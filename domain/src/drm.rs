@@ -46,7 +46,19 @@ pub enum DrmKeys {
 }
 
 impl DrmSystem {
-    fn from_text(text: &str) -> Option<Self> {
+    /// Returns the name under which a film or an episode of a playlist keeps its protection.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Widevine => "widevine",
+            Self::PlayReady => "playready",
+            Self::FairPlay => "fairplay",
+            Self::ClearKey => "clearkey",
+            Self::Other => "other",
+        }
+    }
+
+    /// Reads the name of a system, however it is written. `None` if the text says that there is none.
+    pub fn from_text(text: &str) -> Option<Self> {
         let text = text.trim().to_ascii_lowercase();
         let names = [
             ("widevine", Self::Widevine),
@@ -157,6 +169,14 @@ fn base64_key(text: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::playlist::m3u::{PlaylistItem, PlaylistLimits, parse};
+
+    #[test]
+    fn the_name_of_a_system_is_read_as_it_was_written() {
+        use DrmSystem::*;
+        for system in [Widevine, PlayReady, FairPlay, ClearKey, Other] {
+            assert_eq!(DrmSystem::from_text(system.name()), Some(system));
+        }
+    }
 
     const ID: &str = "00112233445566778899aabbccddeeff";
     const KEY: &str = "ffeeddccbbaa99887766554433221100";

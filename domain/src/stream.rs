@@ -369,6 +369,9 @@ impl Unplayable {
         Self("it is protected by ClearKey, which the gateway can play in DASH streams only");
     pub(crate) const CLEARKEY_FFMPEG: Self =
         Self("it is protected by ClearKey, which needs ffmpeg; ffmpeg is not installed");
+    /// A film or an episode.
+    pub(crate) const CLEARKEY_FILE: Self =
+        Self("it is protected by ClearKey, which the gateway can play in channels only");
     /// A profile of an account at a portal, from before it became one.
     pub(crate) const NO_DEVICE: Self = Self("the profile of its account has no MAC address");
     /// An old record, from before commands were checked.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use actors::{Target, VodAnswer, VodBody, VodHead, VodRefusal, VodRequest, VodTitle};
 use domain::ids::{AccountId, EpisodeId, RecordingId};
-use domain::plan::{TitleCandidate, TitleVersion};
+use domain::plan::{TitleCandidate, TitleVersion, title_problem};
 use domain::recording::Recording;
 use domain::user::UserLevel;
 use domain::vod::{Episode, RelationId, Title, TitleKind};
@@ -243,9 +243,17 @@ impl Wanted {
             candidates.extend(call.player().plans.title(&self.name, &group));
         }
         if candidates.is_empty() && versions.is_empty() {
-            Err(unknown_title())
-        } else if candidates.is_empty()
-            && other_nodes::has_account(call.player(), versions.iter().map(|it| it.1.account))
+            return Err(unknown_title());
+        }
+        let versions: Vec<TitleVersion> = versions.into_iter().map(|it| it.1).collect();
+        if candidates.is_empty()
+            && let Some(problem) = title_problem(&versions)
+        {
+            let name = &self.name;
+            return Err(Refusal::unavailable(format!("failed to play \"{name}\": {problem}")));
+        }
+        if candidates.is_empty()
+            && other_nodes::has_account(call.player(), versions.iter().map(|it| it.account))
         {
             Ok(None)
         } else {

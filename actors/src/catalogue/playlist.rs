@@ -234,7 +234,7 @@ impl FoundTitles for Listed<'_> {
 
 fn found(title: ListedTitle, category: VodCategoryId) -> FoundTitle {
     let mut found = FoundTitle::new(title.provider_id, category, "");
-    found.facts = title.facts;
+    (found.facts, found.custom_properties) = (title.facts, title.properties);
     if let ListedFile::Film { address, extension } = title.file {
         (found.address, found.extension) = (Some(address), extension);
     }

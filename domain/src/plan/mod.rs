@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 pub use self::archive::{ArchiveRefusal, ArchivedProgramme, plan_archive};
 use self::readers::StreamReaders;
-pub use self::title::{TitleCandidate, TitleFileKind, TitleVersion, plan_title};
+pub use self::title::{TitleCandidate, TitleFileKind, TitleVersion, plan_title, title_problem};
 use crate::account::{Account, AccountProfile, RefreshRecord};
 use crate::account_addresses::{addresses_of, at_address};
 use crate::catchup::ProviderZone;

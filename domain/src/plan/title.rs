@@ -1,15 +1,18 @@
 //! The candidates of a film or an episode: the files of all accounts that offer it, each with every account profile that
 //! can read it.
 
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{ActiveServer, Candidate, PlanRecords, Rewrites, SlotPool};
 use crate::account::{Account, PlaylistLocation};
+use crate::drm::DrmSystem;
 use crate::egress::{account_headers, reach_of_version};
 use crate::ids::{AccountId, StreamId};
 use crate::limits::LimitScope;
+use crate::playlist::titles::PROTECTION_PROPERTY;
 use crate::source_url::SourceUrl;
-use crate::stream::SourceKind;
+use crate::stream::{SourceKind, Unplayable};
 use crate::stream_profile::Delivery;
 use crate::vod::{EpisodeOffer, Relation};
 
@@ -26,6 +29,8 @@ pub struct TitleVersion {
     pub extension: String,
     /// Its account no longer lists it.
     pub is_stale: bool,
+    /// The system that protects it, if its playlist names one.
+    pub protection: Option<DrmSystem>,
 }
 
 /// The folder of a panel in which a file is.
@@ -56,6 +61,7 @@ impl TitleVersion {
             address: relation.address.clone(),
             extension: relation.extension.clone(),
             is_stale: relation.is_stale(),
+            protection: protection(relation.address.as_ref(), &relation.custom_properties),
         }
     }
 
@@ -67,6 +73,7 @@ impl TitleVersion {
             address: offer.address.clone(),
             extension: offer.extension.clone(),
             is_stale: offer.last_seen.is_some(),
+            protection: protection(offer.address.as_ref(), &offer.facts.custom_properties),
         }
     }
 
@@ -98,10 +105,29 @@ impl TitleVersion {
     }
 }
 
+/// Returns the system that protects a file of a playlist. Panels list no addresses, and name no system.
+fn protection(address: Option<&SourceUrl>, properties: &Map<String, Value>) -> Option<DrmSystem> {
+    let name = properties.get(PROTECTION_PROPERTY).filter(|_| address.is_some())?;
+    DrmSystem::from_text(name.as_str()?)
+}
+
+/// Returns why none of these versions can be played, if all of them are protected.
+pub fn title_problem(versions: &[TitleVersion]) -> Option<Unplayable> {
+    let mut systems = versions.iter().map(|it| it.protection);
+    let first = systems.next()??;
+    systems.all(|it| it.is_some()).then_some(match first {
+        DrmSystem::Widevine => Unplayable::WIDEVINE,
+        DrmSystem::PlayReady => Unplayable::PLAYREADY,
+        DrmSystem::FairPlay => Unplayable::FAIRPLAY,
+        DrmSystem::ClearKey => Unplayable::CLEARKEY_FILE,
+        DrmSystem::Other => Unplayable::OTHER_DRM,
+    })
+}
+
 /// Returns the candidates for these versions, best first: those that are not stale, then by the priority of their account,
 /// then by their health, then in their order; each with the default profile of the account first. A request for a slot
-/// takes the first that is free. Inactive accounts and files on this machine are left out. Viewers are redirected if the
-/// default stream profile says so.
+/// takes the first that is free. Inactive accounts and files on this machine are left out, and so are protected files unless
+/// viewers are redirected. Viewers are redirected if the default stream profile says so.
 pub fn plan_title(name: &str, versions: &[TitleVersion], records: &impl PlanRecords) -> Vec<TitleCandidate> {
     let delivery = match records.default_profile().delivery {
         Delivery::Redirect => Delivery::Redirect,
@@ -124,6 +150,10 @@ pub fn plan_title(name: &str, versions: &[TitleVersion], records: &impl PlanReco
         let server = ActiveServer::from_account(&account, records);
         // Nothing of the account may be fetched around its proxy.
         let delivery = if account.proxy.is_some() { Delivery::Proxy } else { delivery };
+        // Only players have the modules of these systems.
+        if version.protection.is_some() && delivery != Delivery::Redirect {
+            continue;
+        }
         for profile in account.active_profiles() {
             let url = rewrites.apply(profile, &original);
             let mut headers = account_headers(&account, &url);

@@ -3,8 +3,10 @@
 //! A playlist has no ids and no series: a film is identified by its address, and a series by its name in one group. Which
 //! entries are films and episodes is decided in [`content`](super::content).
 
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use crate::drm::drm_of;
 use crate::guide::words::words;
 use crate::playlist::content::StreamContent;
 use crate::playlist::delta::film_id;
@@ -20,6 +22,9 @@ const NAMESPACE: Uuid = Uuid::from_u128(0x1c9a_7be3_5d04_4f6e_9f8a_20d7_64c5_b1e
 const CHANGING_PARAMETERS: [&str; 9] =
     ["token", "username", "password", "user", "pass", "auth", "expires", "exp", "sig"];
 
+/// The property of a film or an episode that names the system that protects it.
+pub const PROTECTION_PROPERTY: &str = "drm";
+
 /// A film or an episode of a playlist.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListedTitle {
@@ -30,6 +35,8 @@ pub struct ListedTitle {
     pub provider_id: String,
     /// The values of the film or the series.
     pub facts: TitleFacts,
+    /// Other values of the film; those of an episode are among its own.
+    pub properties: Map<String, Value>,
     pub file: ListedFile,
 }
 
@@ -54,6 +61,9 @@ pub fn listed_title(properties: StreamProperties, rule: StreamOverrides) -> Opti
     if !is_title(&properties) {
         return None;
     }
+    let drm = properties.details.as_deref().and_then(|it| drm_of(&it.options));
+    let protection = drm.map(|it| (PROTECTION_PROPERTY.to_owned(), it.system.name().into()));
+    let own_properties: Map<String, Value> = protection.into_iter().collect();
     let name = rule.name.unwrap_or(properties.name);
     let address = rule.url.unwrap_or(properties.url);
     let group = rule.group.unwrap_or_else(|| properties.group.unwrap_or_default());
@@ -68,6 +78,7 @@ pub fn listed_title(properties: StreamProperties, rule: StreamOverrides) -> Opti
             category: group,
             provider_id: file_id,
             facts,
+            properties: own_properties,
             file: ListedFile::Film { address, extension },
         });
     }
@@ -90,13 +101,19 @@ pub fn listed_title(properties: StreamProperties, rule: StreamOverrides) -> Opti
         provider_id: file_id,
         address: Some(address),
         extension,
-        facts: EpisodeFacts { name: own.to_owned(), logo, ..EpisodeFacts::default() },
+        facts: EpisodeFacts {
+            name: own.to_owned(),
+            logo,
+            custom_properties: own_properties,
+            ..EpisodeFacts::default()
+        },
     };
     Some(ListedTitle {
         kind: TitleKind::Series,
         category: group,
         provider_id: id_of(&key),
         facts,
+        properties: Map::new(),
         file: ListedFile::Episode(Box::new(episode)),
     })
 }
