@@ -123,10 +123,15 @@ struct Copies {
 impl LogoCache {
     /// Uses a folder, which is created when it is needed, and a client with other limits.
     pub fn new(folder: PathBuf, fetch: Fetch) -> Self {
+        Self::with_time(folder, fetch, FETCH_TIME_MAX)
+    }
+
+    /// Does the same with another maximum time of a fetch.
+    fn with_time(folder: PathBuf, fetch: Fetch, time_max: Duration) -> Self {
         let limits = FetchLimits {
-            connect_timeout: FETCH_TIME_MAX / 2,
-            read_timeout: FETCH_TIME_MAX,
-            total_timeout: FETCH_TIME_MAX,
+            connect_timeout: time_max / 2,
+            read_timeout: time_max,
+            total_timeout: time_max,
             bytes_max: LOGO_BYTES_MAX,
         };
         Self {
@@ -369,13 +374,21 @@ fn file_name(url: &str, reach: Reach) -> String {
 mod tests {
     use std::sync::atomic::Ordering;
 
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpListener;
+
     use super::*;
     use crate::testing::{PNG, server};
 
     fn cache(folder: &Path) -> Arc<LogoCache> {
+        cache_with_time(folder, FETCH_TIME_MAX)
+    }
+
+    fn cache_with_time(folder: &Path, time_max: Duration) -> Arc<LogoCache> {
         // An error means that a provider is already installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        Arc::new(LogoCache::new(folder.join("logos"), Fetch::new(FetchLimits::default()).unwrap()))
+        let fetch = Fetch::new(FetchLimits::default()).unwrap();
+        Arc::new(LogoCache::with_time(folder.join("logos"), fetch, time_max))
     }
 
     /// Requests a logo, and waits for the fetch that this starts.
@@ -410,6 +423,46 @@ mod tests {
             assert!(matches!(cache.look_up(&url, Reach::default()).await, (None, None)));
         }
         assert_eq!(n_requests.load(Ordering::Relaxed), 1);
+    }
+
+    /// A server of images could hold a place among the fetches for ever.
+    #[tokio::test]
+    async fn a_server_that_never_completes_its_answer_delays_nobody_and_its_fetch_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = cache_with_time(folder.path(), Duration::from_millis(300));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let serving = tokio::spawn(async move {
+            let mut silent = Vec::new();
+            while let Ok((mut socket, _)) = listener.accept().await {
+                if silent.is_empty() {
+                    silent.push(socket);
+                    continue;
+                }
+                // A byte at a time, each within the time for the next one.
+                tokio::spawn(async move {
+                    let head =
+                        b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 100000\r\n\r\n";
+                    let mut sent = socket.write_all(head).await;
+                    while sent.is_ok() {
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                        sent = socket.write_all(b"x").await;
+                    }
+                });
+            }
+        });
+        for path in ["silent.png", "slow.png"] {
+            let url = format!("{url}/{path}");
+            let (None, Some(fetch)) = cache.look_up(&url, Reach::default()).await else {
+                panic!("{path}: the answer waits for no server")
+            };
+            let ended = tokio::time::timeout(Duration::from_secs(8), fetch).await;
+            ended.expect("the fetch ends").unwrap();
+            assert!(cache.state.lock().fetching.is_empty(), "{path}");
+            let again = cache.look_up(&url, Reach::default()).await;
+            assert!(matches!(again, (None, None)), "{path}: the failure is remembered");
+        }
+        serving.abort();
     }
 
     #[tokio::test]
