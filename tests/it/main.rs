@@ -23,6 +23,7 @@ mod backups;
 mod catchup;
 mod catchup_archives;
 mod certificates;
+mod clear_key;
 mod clients;
 mod cluster_channels;
 mod cluster_configuration;
