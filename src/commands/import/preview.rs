@@ -76,7 +76,7 @@ fn text(catalogue: &Catalogue, existing: &[Channel], new: &NewImport) -> String 
         put(&mut text, "would make no channels (--no-channels)");
         return text;
     }
-    let keys = ChannelKeys::of_import(existing);
+    let keys = ChannelKeys::new_for_import(existing);
     let group_of: HashMap<StreamId, Option<&str>> =
         catalogue.streams.iter().map(|it| (it.id, it.group())).collect();
     let is_selected = |it: &StreamId| group_of.get(it).is_some_and(|group| is_in_groups(*group, &new.groups));

@@ -38,7 +38,7 @@ impl<'a> GroupCountries<'a> {
 impl Matcher {
     /// Decides between equally good guide channels of several countries for channels that state no country, if almost all other
     /// channels of their group are of one. `linked` are channels besides the subjects: the name of their group, and their
-    /// guide channel. Results that are no tie stay as they are.
+    /// guide channel. Other results stay as they are.
     pub fn settle_ties<'a>(
         &'a self,
         subjects: &[Subject<'a>],

@@ -71,7 +71,7 @@ pub struct ChannelKeys {
 
 impl ChannelKeys {
     /// Returns the keys by which `headwater import` finds the channels that exist.
-    pub fn of_import<'a>(channels: impl IntoIterator<Item = &'a Channel>) -> Self {
+    pub fn new_for_import<'a>(channels: impl IntoIterator<Item = &'a Channel>) -> Self {
         Self::new(MergeBy::TvgIdOrName, channels)
     }
 
