@@ -1,6 +1,6 @@
 //! Restores the values before an operation, or reports why it cannot.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use actors::now_ms;
 use domain::account::Account;
@@ -105,6 +105,8 @@ struct Restoration {
     streams_created: Vec<Stream>,
     /// Streams to create.
     streams_deleted: Vec<Stream>,
+    /// Streams that cannot be created again, each of which is a conflict already.
+    streams_refused: HashSet<StreamId>,
     /// Aliases to delete.
     aliases_created: Vec<GuideAlias>,
     /// Aliases to create.
@@ -256,6 +258,7 @@ impl Restoration {
                 }
             };
             self.conflicts.add("stream", stream.id.0, stream.name(), &[], message);
+            self.streams_refused.insert(stream.id);
         }
         compare_whole_lists(write, accounts)
     }
@@ -321,7 +324,10 @@ impl Restoration {
 
     /// Adds a conflict if a stream that the channel would get back was deleted.
     fn check_streams(&mut self, write: &Write<'_>, now: &Channel, before: &Channel) {
-        let is_gone = |it: &&StreamId| !now.streams.contains(it) && write.owner_of::<Stream>(it.0).is_none();
+        let is_gone = |it: &&StreamId| {
+            let is_new = !now.streams.contains(it) && !self.streams_refused.contains(it);
+            is_new && write.owner_of::<Stream>(it.0).is_none()
+        };
         let n_gone = before.streams.iter().filter(is_gone).count();
         if n_gone > 0 {
             let message = format!("Streams that the channel had were deleted: {n_gone}.");

@@ -11,7 +11,7 @@ use route_frame::call::Call;
 use server::reply::Refusal;
 use storage::Write;
 
-use super::found::Found;
+use super::comparison::Comparison;
 use crate::api::channels::undo::{Author, UndoHandleView, UndoLog};
 
 /// Number of channels that one commit changes.
@@ -37,7 +37,7 @@ enum Part {
 /// as long as its limits allow. `message` is that of the undo for a number of changed channels.
 pub(super) async fn carry_out(
     call: &Call,
-    found: &Arc<Found>,
+    found: &Arc<Comparison>,
     author: &Author,
     message: impl Fn(usize) -> String,
 ) -> Result<Done, Refusal> {
@@ -63,7 +63,7 @@ pub(super) async fn carry_out(
 /// Returns the numbers of replaced and of removed channels.
 fn write_part(
     write: &mut Write<'_>,
-    found: &Found,
+    found: &Comparison,
     part: &Part,
     (author, message, begun): (&Author, &str, Option<u32>),
 ) -> Result<(usize, usize, Option<UndoHandleView>), Refusal> {
@@ -77,7 +77,7 @@ fn write_part(
 
 fn replace(
     write: &mut Write<'_>,
-    found: &Found,
+    found: &Comparison,
     ids: &[ChannelId],
     log: &mut UndoLog,
 ) -> Result<usize, Refusal> {
@@ -105,7 +105,7 @@ fn replace(
 }
 
 /// Returns whether one of these streams is marked as adult content. Reads only streams of further accounts.
-fn is_marked(write: &Write<'_>, found: &Found, streams: &[StreamId]) -> storage::Result<bool> {
+fn is_marked(write: &Write<'_>, found: &Comparison, streams: &[StreamId]) -> storage::Result<bool> {
     if streams.iter().any(|it| found.listed.get(it).is_some_and(|it| it.is_adult)) {
         return Ok(true);
     }
@@ -116,7 +116,7 @@ fn is_marked(write: &Write<'_>, found: &Found, streams: &[StreamId]) -> storage:
 /// Removes the channels of a refresh whose streams other channels have by now.
 fn remove(
     write: &mut Write<'_>,
-    found: &Found,
+    found: &Comparison,
     ids: &[ChannelId],
     log: &mut UndoLog,
 ) -> Result<usize, Refusal> {

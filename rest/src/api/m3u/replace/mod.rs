@@ -1,12 +1,12 @@
 //! `/api/m3u/accounts/{id}/replace-with/`: moves the channels that play streams of one account to another account.
 //!
 //! ```text
-//!   streams of both accounts ── found::find ──▶ Found ── view::view ──▶ the answer
-//!                                                 └────── carry_out::carry_out ──▶ commits with one undo
+//!   streams of both accounts ── comparison::find ──▶ Comparison ─┬─ view::view ──────────▶ the answer
+//!                                                                └─ carry_out::carry_out ─▶ commits with one undo
 //! ```
 
 mod carry_out;
-mod found;
+mod comparison;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -28,7 +28,7 @@ use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 
 use self::carry_out::{Done, carry_out};
-use self::found::{Found, Wanted, find};
+use self::comparison::{CompareOptions, Comparison, find};
 use self::view::{ReplacementView, Rows, view};
 use crate::api::channels::undo::Author;
 use crate::context::RestCall;
@@ -77,7 +77,7 @@ pub(super) fn routes() -> Vec<Route> {
 async fn replace(call: Call, body: ReplaceWith) -> Result<ReplacementView, Refusal> {
     let accounts = accounts(&call, body.account)?;
     let author = Author::new(&call)?;
-    let wanted = Wanted {
+    let wanted = CompareOptions {
         from: accounts.0.id,
         to: accounts.1.id,
         points_min: body.min_score.map_or(PAIR_POINTS_MIN, |it| it.min(100) as u16 * 10),
@@ -99,7 +99,7 @@ async fn replace(call: Call, body: ReplaceWith) -> Result<ReplacementView, Refus
 }
 
 /// Pairs the streams, which takes seconds and memory for large accounts, so that one request at a time does it.
-async fn compare(call: &Call, wanted: Wanted) -> Result<Found, Refusal> {
+async fn compare(call: &Call, wanted: CompareOptions) -> Result<Comparison, Refusal> {
     const BUSY: &str = "Two other accounts are being compared; try again when that is done.";
     let turn = Arc::clone(&call.rest().imports.pairing_turn).try_acquire_owned();
     let turn = turn.map_err(|_| Refusal::unavailable(BUSY).retry_soon())?;
@@ -133,7 +133,7 @@ fn accounts(call: &Call, other: Option<AccountId>) -> Result<Accounts, Refusal> 
 }
 
 /// Reports a replacement to admins.
-fn announce(call: &Call, (account, other): &Accounts, found: &Found, done: &Done) {
+fn announce(call: &Call, (account, other): &Accounts, found: &Comparison, done: &Done) {
     let of = |it: &Account| RefreshRef { id: it.id.0, name: it.name.clone() };
     let body = EventBody::AccountReplaced {
         account: of(account),
@@ -145,7 +145,7 @@ fn announce(call: &Call, (account, other): &Accounts, found: &Found, done: &Done
     call.rest().events.emit(Event { at: now_ms(), body });
 }
 
-fn replaced(found: &Found, n_channels: usize, (from, to): &Accounts) -> String {
+fn replaced(found: &Comparison, n_channels: usize, (from, to): &Accounts) -> String {
     let (n_pairs, n_left) = (found.pairs.len(), found.unpaired.len());
     format!(
         "Replaced {n_pairs} streams of \"{}\" in {n_channels} channels by streams of \"{}\"; without a pair: {n_left}",
@@ -153,7 +153,7 @@ fn replaced(found: &Found, n_channels: usize, (from, to): &Accounts) -> String {
     )
 }
 
-fn would_replace(found: &Found, (from, to): &Accounts) -> String {
+fn would_replace(found: &Comparison, (from, to): &Accounts) -> String {
     let (n_pairs, n_left) = (found.pairs.len(), found.unpaired.len());
     format!(
         "{n_pairs} streams of \"{}\" in {} channels would be replaced by streams of \"{}\"; without a pair: {n_left}",

@@ -6,7 +6,7 @@ use resource_derive::View;
 use serde::Serialize;
 
 use super::carry_out::Done;
-use super::found::{Found, UnpairedReason};
+use super::comparison::{Comparison, UnpairedReason};
 use crate::api::channels::undo::UndoHandleView;
 use crate::choice::{Named, choice};
 
@@ -124,7 +124,7 @@ pub(super) struct Rows {
 }
 
 /// Describes a replacement, or without `done` a preview of one.
-pub(super) fn view(found: &Found, message: &str, rows: Rows, done: Option<Done>) -> ReplacementView {
+pub(super) fn view(found: &Comparison, message: &str, rows: Rows, done: Option<Done>) -> ReplacementView {
     let by = |key: PairKey| PairedByView {
         key: Named(key),
         streams: found.pairs.iter().filter(|it| it.key == key).count(),
@@ -148,7 +148,7 @@ pub(super) fn view(found: &Found, message: &str, rows: Rows, done: Option<Done>)
     }
 }
 
-impl Found {
+impl Comparison {
     fn shown(&self, id: StreamId) -> (String, Option<String>) {
         self.listed.get(&id).map(|it| (it.name.clone(), it.host.clone())).unwrap_or_default()
     }

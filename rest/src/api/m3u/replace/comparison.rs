@@ -26,7 +26,7 @@ choice!(
 );
 
 /// The accounts and how far their streams may differ.
-pub(super) struct Wanted {
+pub(super) struct CompareOptions {
     pub(super) from: AccountId,
     pub(super) to: AccountId,
     /// The least points of a pair, in tenths of a percent.
@@ -36,14 +36,14 @@ pub(super) struct Wanted {
 }
 
 /// A stream in a list of the answer. Its address may contain a password, so that only the host is kept.
-pub(super) struct Listed {
+pub(super) struct ListedStream {
     pub(super) name: String,
     pub(super) host: Option<String>,
     pub(super) is_adult: bool,
 }
 
 /// The pairs, and the channels that they change.
-pub(super) struct Found {
+pub(super) struct Comparison {
     /// The account whose streams play then.
     pub(super) to: AccountId,
     /// Those with the lowest score first.
@@ -51,7 +51,7 @@ pub(super) struct Found {
     /// By id.
     pub(super) unpaired: Vec<(StreamId, UnpairedReason)>,
     /// The streams of the pairs, and those without one.
-    pub(super) listed: HashMap<StreamId, Listed>,
+    pub(super) listed: HashMap<StreamId, ListedStream>,
     /// The number of channels of each stream.
     pub(super) uses: HashMap<StreamId, usize>,
     pub(super) channels: Vec<ChannelId>,
@@ -68,7 +68,7 @@ pub(super) struct Duplicates {
 }
 
 /// Pairs the streams that channels use.
-pub(super) fn find(models: &Models, wanted: Wanted) -> Result<Found, Refusal> {
+pub(super) fn find(models: &Models, wanted: CompareOptions) -> Result<Comparison, Refusal> {
     let channels = models.channels.load();
     let mut uses: HashMap<StreamId, usize> = HashMap::new();
     for stream in channels.iter().flat_map(|it| &it.streams) {
@@ -77,7 +77,7 @@ pub(super) fn find(models: &Models, wanted: Wanted) -> Result<Found, Refusal> {
     let (mut olds, mut listed) = (Vec::new(), HashMap::new());
     models.store.collection::<Stream>().for_each_of(u64::from(wanted.from.0), |stream: Stream| {
         if uses.contains_key(&stream.id) {
-            listed.insert(stream.id, Listed::new(&stream));
+            listed.insert(stream.id, ListedStream::new(&stream));
             olds.push(in_force(&stream));
         }
     })?;
@@ -101,11 +101,11 @@ pub(super) fn find(models: &Models, wanted: Wanted) -> Result<Found, Refusal> {
     let duplicates = duplicates(models, &channels, wanted.to, (&paired, &taken));
     // The most doubtful ones come first, because an admin looks at them.
     pairs.sort_by_key(|it| (it.points, it.from));
-    Ok(Found { to: wanted.to, pairs, unpaired, listed, uses, channels: changed, duplicates })
+    Ok(Comparison { to: wanted.to, pairs, unpaired, listed, uses, channels: changed, duplicates })
 }
 
 /// Streams with their ids.
-type ListedStreams = Vec<(StreamId, Listed)>;
+type ListedStreams = Vec<(StreamId, ListedStream)>;
 
 /// Returns the live streams of the other account.
 fn news(models: &Models, account: AccountId) -> Result<(Vec<PairStream>, ListedStreams), Refusal> {
@@ -114,7 +114,7 @@ fn news(models: &Models, account: AccountId) -> Result<(Vec<PairStream>, ListedS
         if stream.content().is_live() && !stream.is_stale() {
             n += 1;
             if n <= STREAMS_MAX {
-                listed.push((stream.id, Listed::new(&stream)));
+                listed.push((stream.id, ListedStream::new(&stream)));
                 news.push(in_force(&stream));
             }
         }
@@ -131,7 +131,7 @@ fn news(models: &Models, account: AccountId) -> Result<(Vec<PairStream>, ListedS
     Ok((news, listed))
 }
 
-impl Listed {
+impl ListedStream {
     fn new(stream: &Stream) -> Self {
         Self {
             name: stream.name().to_owned(),
