@@ -166,6 +166,11 @@ impl PlaylistLocation {
         }
     }
 
+    /// Returns whether films and series are listed apart from the streams: at a panel or a portal.
+    pub fn lists_titles(&self) -> bool {
+        self.panel().is_some() || self.portal().is_some()
+    }
+
     /// Returns the portal of a portal account.
     pub fn portal(&self) -> Option<&PortalPlace> {
         match self {

@@ -2,11 +2,12 @@
 //! difference, and no value of the device is in a message. The addresses that are stored are read again.
 #![no_main]
 
+use domain::ids::VodCategoryId;
 use domain::panel::Element;
 use domain::portal::{
-    MacAddress, PortalDevice, PortalError, PortalList, PortalListParser, PortalProfileState,
-    PortalStreamAddress, expiry_of, link_in, pasted_address, read_answer, read_channel, read_genres,
-    read_handshake, read_link, read_login, read_profile,
+    MacAddress, PortalDevice, PortalError, PortalList, PortalListParser, PortalMedia, PortalProfileState,
+    PortalStreamAddress, PortalTitle, TitleModule, expiry_of, file_command, link_in, pasted_address,
+    read_answer, read_channel, read_genres, read_handshake, read_link, read_login, read_profile,
 };
 use domain::source_url::SourceUrl;
 use libfuzzer_sys::fuzz_target;
@@ -45,8 +46,8 @@ fuzz_target!(|data: &[u8]| {
     for channel in elements.iter().flatten().filter_map(|it| read_channel(it).ok()) {
         assert!(!channel.name.is_empty() && channel.name.chars().count() <= 512);
         assert!(!channel.id.is_empty() && channel.id.len() <= 128);
-        let address =
-            PortalStreamAddress { id: channel.id, cmd: channel.cmd.clone(), needs_link: channel.needs_link };
+        let (cmd, needs_link) = (channel.cmd.clone(), channel.needs_link);
+        let address = PortalStreamAddress { media: PortalMedia::Channel, id: channel.id, cmd, needs_link };
         let url = address.url(&server);
         assert!(PortalStreamAddress::parse(&url) == Some(address.clone()));
         assert!(address.needs_link || address.link().is_ok());
@@ -65,7 +66,14 @@ fuzz_target!(|data: &[u8]| {
                 assert!(message.chars().count() <= 200 && !message.to_uppercase().contains(MAC));
             }
         }
-        let _ = (read_handshake(&js), read_login(&js));
+        let _ = (read_handshake(&js), read_login(&js), file_command(&js));
+        for module in [TitleModule::Vod, TitleModule::Series] {
+            if let Ok(title) = PortalTitle::read(&js, module, (&server, &server)) {
+                let found = title.into_found(VodCategoryId(1), false);
+                let address = found.address.expect("titles of portals have one");
+                assert!(PortalStreamAddress::parse(&address).is_some());
+            }
+        }
         assert!(expiry_of(&js).is_none_or(|it| it > 0));
     }
     let text = String::from_utf8_lossy(answer);

@@ -225,9 +225,9 @@ fn refuse(context: &PlayerContext, channel: &Channel, refusal: ArchiveRefusal) -
     }
 }
 
-/// Returns the programme at a time, if an archive of the channel needs it and the guide names it for archives.
+/// Returns the programme at a time, if an archive of the channel uses it and the guide names it for archives.
 async fn programme_of(context: &Arc<PlayerContext>, channel: &Channel, at: i64) -> Option<ArchivedProgramme> {
-    if !context.plans.archive_needs_programme(channel) {
+    if !context.plans.archive_uses_programme(channel) {
         return None;
     }
     let (context, channel) = (Arc::clone(context), channel.clone());

@@ -97,6 +97,7 @@ mod plugin_processes;
 mod plugin_queue;
 mod plugin_requests;
 mod plugins;
+mod portal_content;
 mod portal_provider;
 mod portals;
 mod programs;

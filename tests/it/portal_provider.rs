@@ -2,17 +2,21 @@
 
 use domain::panel::Element;
 use domain::portal::{
-    MacAddress, PortalDevice, PortalError, PortalListParser, PortalProfileState, PortalQuestion, endpoints,
-    expiry_of, headers, link_in, pasted_address, read_answer, read_channel, read_genres, read_handshake,
-    read_link, read_login, read_profile,
+    MacAddress, PortalDevice, PortalError, PortalListParser, PortalProfileState, PortalQuestion, PortalTitle,
+    ProgrammeSearch, SearchStep, TitleModule, endpoints, expiry_of, file_command, headers, link_in,
+    pasted_address, read_answer, read_channel, read_genres, read_handshake, read_link, read_login,
+    read_profile, read_programmes,
 };
 use domain::secret::Secret;
 use domain::source_url::SourceUrl;
 use domain::stream::RequestHeaders;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use crate::support::client::{Player, Request, Response, fetch};
 use crate::support::portal::{ENTRY_POINT, OfferedChannel, PAGE, Portal};
+use crate::support::portal_offers::{OfferedProgramme, OfferedTitle, TitleForm};
 
 const MAC: &str = "00:1A:79:12:34:56";
 
@@ -179,4 +183,84 @@ async fn the_portal_of_the_tests_refuses_boxes_as_portals_do_and_lists_censored_
     assert_eq!(portal.n_handshakes(MAC), 2);
     let asked = portal.questions();
     assert_eq!((asked.len(), asked[0].as_str()), (12, "stb/handshake"), "{asked:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_guide_the_archive_and_the_titles_of_the_portal_of_the_tests_are_those_of_portals() {
+    let portal = Portal::start();
+    portal.knows(MAC);
+    portal.offers(vec![OfferedChannel { archive_hours: 24, ..OfferedChannel::new(7, "One") }]);
+    let now = Timestamp::now().as_second();
+    let programme = |id: u32, start: i64| OfferedProgramme {
+        id,
+        channel: 7,
+        start,
+        stop: start + 600,
+        name: format!("Programme {id}"),
+    };
+    portal.broadcasts((1..=40).map(|it| programme(it, now + (i64::from(it) - 30) * 600)).collect());
+    portal.has_titles(
+        vec![
+            OfferedTitle::new(1, "Film", TitleForm::FilmWithFiles),
+            OfferedTitle::new(2, "Numbers", TitleForm::Numbered(3)),
+        ],
+        Vec::new(),
+    );
+    let mut known = TestBox::at(&portal);
+    known.shake_hands().await;
+    let guide = known.ask(PortalQuestion::Guide { hours: 1 }).await;
+    let (mut parser, mut names) = (PortalListParser::default(), Vec::new());
+    let mut out = |it: Element<'_>| {
+        let n_skipped = read_programmes(it, &TimeZone::UTC, &mut |channel, it| {
+            names.push((channel.to_owned(), it.title().to_owned()));
+        });
+        assert_eq!(n_skipped, 0);
+    };
+    parser.push(&guide.bytes, &mut out);
+    parser.finish(&mut out).unwrap();
+    assert_eq!(names.first(), Some(&("7".to_owned(), "Programme 30".to_owned())));
+    assert_eq!(names.len(), 11, "what is not over");
+
+    let mut search = ProgrammeSearch::new(now - 20 * 600 + 5, &TimeZone::UTC).unwrap();
+    let found = loop {
+        let (date, page) = search.question();
+        let answer = known.answer(PortalQuestion::Day { channel: "7", date: &date, page }).await.unwrap();
+        match search.read(&answer) {
+            SearchStep::Ask => {}
+            step => break step,
+        }
+    };
+    assert_eq!(found, SearchStep::Found("10".to_owned()));
+    let server = SourceUrl::new("http://portal.example");
+    let cmd = Secret::new("auto /media/10.mpg");
+    let answer = known.answer(PortalQuestion::ArchiveLink { cmd: &cmd }).await.unwrap();
+    let link = read_link(&answer, &server).unwrap();
+    let path = link.expose().strip_prefix(&portal.provider.url("")).unwrap().to_owned();
+    for _ in 0..2 {
+        let answer =
+            fetch(portal.provider.address, Request::get(path.clone()).header("Range", "bytes=5-9")).await;
+        assert_eq!((answer.status(), answer.bytes.len()), (206, 5), "a link to a file opens again");
+    }
+    portal.expires_files();
+    assert_eq!(fetch(portal.provider.address, Request::get(path)).await.status(), 404);
+
+    let module = TitleModule::Vod;
+    let categories = known.answer(PortalQuestion::Categories { module }).await.unwrap();
+    assert!(read_genres(&categories)["4"].is_censored);
+    let listed = known.answer(PortalQuestion::Titles { module, category: "3", page: 1 }).await.unwrap();
+    let forms: Vec<bool> = listed["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| PortalTitle::read(it, module, (&server, &server)).unwrap().is_series)
+        .collect();
+    assert_eq!(forms, [false, true]);
+    let files = PortalQuestion::Parts { module, title: "1", season: None, episode: None, page: 1 };
+    let (cmd, needs_link) = file_command(&known.answer(files).await.unwrap()).unwrap();
+    assert!(needs_link);
+    let answer = known.answer(PortalQuestion::TitleLink { cmd: &cmd, number: None }).await.unwrap();
+    assert!(read_link(&answer, &server).is_ok());
+    let unknown = Secret::new("/media/77.mpg");
+    let answer = known.answer(PortalQuestion::TitleLink { cmd: &unknown, number: None }).await.unwrap();
+    assert_eq!(answer["error"], "nothing_to_play");
 }

@@ -1,5 +1,7 @@
 //! Accounts at portals: from the MAC address of a box to a picture, and what happens when the portal takes the session back.
 
+use std::time::Duration;
+
 use domain::user::UserLevel;
 use serde_json::{Value, json};
 
@@ -12,27 +14,28 @@ use crate::support::{eventually, until_async};
 
 const ACCOUNTS: &str = "/api/m3u/accounts/";
 const STREAMS: &str = "/api/channels/streams/?ordering=id&page_size=200";
-const MAC: &str = "00:1A:79:12:34:56";
+pub(crate) const MAC: &str = "00:1A:79:12:34:56";
 const OTHER_MAC: &str = "00:1A:79:AB:CD:EF";
 
-struct PortalFixture {
-    portal: Portal,
-    gateway: TestGateway,
-    admin: Api,
+/// A portal that knows a box, and a gateway.
+pub(crate) struct PortalFixture {
+    pub(crate) portal: Portal,
+    pub(crate) gateway: TestGateway,
+    pub(crate) admin: Api,
 }
 
 impl PortalFixture {
-    async fn new(channels: Vec<OfferedChannel>) -> PortalFixture {
+    pub(crate) async fn new(channels: Vec<OfferedChannel>) -> PortalFixture {
         let portal = Portal::start();
         portal.knows(MAC);
         portal.offers(channels);
-        let gateway = Setup::new().start().await;
+        let gateway = Setup::new().config(|it| it.limits.vod_request_interval = Duration::ZERO).start().await;
         let admin = Api::first_admin(&gateway).await;
         PortalFixture { portal, gateway, admin }
     }
 
     /// Creates an account and waits for the end of its first refresh; returns its path.
-    async fn account(&self, more: Value) -> String {
+    pub(crate) async fn account(&self, more: Value) -> String {
         let mut body = json!({
             "name": "Portal", "account_type": "STALKER", "server_url": self.portal.url(), "mac_address": MAC,
         });
@@ -61,12 +64,12 @@ impl PortalFixture {
         self.ended(account).await
     }
 
-    async fn streams(&self) -> Vec<Value> {
+    pub(crate) async fn streams(&self) -> Vec<Value> {
         let listed = self.admin.get(STREAMS).await;
         listed.body["results"].as_array().unwrap_or_else(|| panic!("{listed:?}")).clone()
     }
 
-    async fn channel_from(&self, stream: &Value) -> String {
+    pub(crate) async fn channel_from(&self, stream: &Value) -> String {
         let made = self
             .admin
             .post("/api/channels/channels/from-stream/", json!({ "stream_id": stream["id"] }))
@@ -80,7 +83,7 @@ impl PortalFixture {
     }
 }
 
-fn channels(names: &[(u32, &str)]) -> Vec<OfferedChannel> {
+pub(crate) fn channels(names: &[(u32, &str)]) -> Vec<OfferedChannel> {
     names.iter().map(|(id, name)| OfferedChannel::new(*id, *name)).collect()
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use domain::account::Account;
 use domain::egress::Reach;
+use domain::panel::VodQuestion;
 use domain::panel::vod::{MOVIE_INFO_BYTES_MAX, SERIES_INFO_BYTES_MAX, read_movie_info, read_series_info};
-use domain::panel::{PanelLogin, VodQuestion};
 use domain::vod::{Relation, Title, TitleKind};
 use storage::FoundEpisodes;
 use tokio_util::sync::CancellationToken;
@@ -15,7 +15,7 @@ use tracing::info;
 use super::error::VodError;
 use super::queue::Offer;
 use super::sync::{blocking, check_account};
-use super::{Parts, land};
+use super::{Parts, TitleServer, land, portal};
 use crate::fetch::FetchLimits;
 
 /// Time for which details are not asked for again, in milliseconds.
@@ -47,14 +47,20 @@ pub(super) fn find(parts: &Parts, offer: Offer) -> Result<Option<(Title, Relatio
     Ok(relation.map(|it| (title, it)))
 }
 
-/// Asks the panel about a title, and stores the answer.
+/// Asks the panel or portal about a title, and stores the answer.
 pub(super) async fn load(
     parts: &Arc<Parts>,
     account: &Arc<Account>,
-    login: &PanelLogin,
+    server: &TitleServer,
     (title, relation): (Title, Relation),
     stop: &CancellationToken,
 ) -> Result<(), VodError> {
+    let login = match server {
+        TitleServer::Panel(login) => login,
+        TitleServer::Portal(client) => {
+            return portal::load_episodes(parts, account, client, relation, stop).await;
+        }
+    };
     let id = relation.provider_id.as_str();
     let (question, bytes_max) = match title.id.kind() {
         TitleKind::Movie => (VodQuestion::MovieInfo { id }, MOVIE_INFO_BYTES_MAX),

@@ -10,6 +10,7 @@ use domain::vod::TitleKind;
 
 use crate::fetch::FetchError;
 use crate::playlist::PlaylistReadError;
+use crate::portals::PortalFailure;
 use crate::refresh::sentence;
 
 /// Reason why films and series, or the details of one, were not imported. Nothing was changed. No text contains an
@@ -41,12 +42,25 @@ pub enum VodError {
     Dwindled { what: &'static str, n_known: u64, n_seen: u64 },
     #[error("{0}")]
     Title(TitleAnswerError),
+    /// The portal gave no usable answer.
+    #[error("{reason}")]
+    Portal { reason: String, is_refusal: bool },
     #[error("the import was interrupted")]
     Stopped,
     #[error("{0}")]
     Store(#[from] storage::Error),
     #[error("the import failed because of an internal error; see the log")]
     Panicked,
+}
+
+impl From<PortalFailure> for VodError {
+    fn from(failure: PortalFailure) -> Self {
+        let is_refusal = failure.is_refusal();
+        match failure {
+            PortalFailure::Fetch(cause) => Self::Fetch(cause),
+            failure => Self::Portal { reason: failure.to_string(), is_refusal },
+        }
+    }
 }
 
 impl From<PlaylistReadError> for VodError {
@@ -91,6 +105,7 @@ impl VodError {
         match self {
             // An answer with an error says nothing about the next question.
             Self::Fetch(error) if error.is_answer() => self.asks_to_wait().is_some(),
+            Self::Portal { is_refusal, .. } => *is_refusal,
             Self::Fetch(_) | Self::Stopped | Self::AccountChanged | Self::NotWanted | Self::Store(_) => true,
             _ => false,
         }

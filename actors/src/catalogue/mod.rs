@@ -13,6 +13,7 @@ mod land;
 mod lists;
 mod pace;
 pub(crate) mod playlist;
+mod portal;
 mod progress;
 mod queue;
 mod sync;
@@ -27,6 +28,7 @@ use std::time::Duration;
 use domain::account::Account;
 use domain::ids::AccountId;
 use domain::panel::PanelLogin;
+use domain::source_url::SourceUrl;
 use domain::vod::{RelationId, TitleId, TitleKind};
 use parking_lot::Mutex;
 use storage::Models;
@@ -40,6 +42,7 @@ use uuid::Uuid;
 pub use self::error::VodError;
 use self::progress::VodProgress;
 pub use self::progress::{EpisodeLoad, VodPhase, VodRefreshStatus};
+pub use self::queue::OpenOutcome;
 use self::queue::{AccountQueue, Next, Offer, Opened, SyncRequest, Update};
 use self::sync::{SyncJob, blocking};
 pub use self::updates::DetailsUpdate;
@@ -47,6 +50,7 @@ use self::updates::DetailsUpdates;
 use crate::addresses::AccountAddresses;
 use crate::clock::now_ms;
 use crate::fetch::Fetch;
+use crate::portals::PortalClient;
 
 /// Default interval between two questions about titles to one panel.
 pub const VOD_INTERVAL: Duration = Duration::from_secs(1);
@@ -72,26 +76,8 @@ pub enum VodRefreshStart {
     Inactive,
     /// Films and series are not wanted of this account.
     NotWanted,
-    /// The account has no panel; its films and series come with its playlist.
+    /// The account has neither a panel nor a portal; its films and series come with its playlist.
     NoPanel,
-}
-
-/// The state of the details of a title that was opened. The stored part of them can be shown in each case.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OpenOutcome {
-    /// The stored details are young enough, or were loaded now.
-    Loaded,
-    /// There is nothing to load: no active account with a panel offers the title.
-    NothingToLoad,
-    /// The panel has not answered yet. The details are stored when it does.
-    Pending,
-    /// The panel refuses questions for this time. The title is loaded afterwards.
-    Postponed(Duration),
-    /// Too many titles wait for this panel.
-    Busy,
-    /// The panel did not answer usefully; a sentence for an admin, without credentials.
-    Failed(String),
-    NoSuchTitle,
 }
 
 /// The reply to a request for an update of details.
@@ -113,6 +99,22 @@ enum Purpose {
     /// An admin wants it, even if its details are young.
     Update,
     Background,
+}
+
+/// The server that lists the films and series of an account.
+enum TitleServer {
+    Panel(PanelLogin),
+    Portal(Box<PortalClient>),
+}
+
+impl TitleServer {
+    /// Returns its address.
+    fn address(&self) -> &SourceUrl {
+        match self {
+            Self::Panel(login) => &login.server,
+            Self::Portal(client) => client.server(),
+        }
+    }
 }
 
 /// The dependencies of imports.
@@ -180,7 +182,7 @@ impl VodImporter {
         let Some(parts) = self.shared.parts.get() else { return VodRefreshStart::NoSuchAccount };
         match parts.models.accounts.load().get(account.0) {
             None => return VodRefreshStart::NoSuchAccount,
-            Some(it) if it.list.panel().is_none() => return VodRefreshStart::NoPanel,
+            Some(it) if !it.list.lists_titles() => return VodRefreshStart::NoPanel,
             Some(it) if !it.is_active => return VodRefreshStart::Inactive,
             Some(it) if !it.enable_vod => return VodRefreshStart::NotWanted,
             Some(_) => {}
@@ -211,7 +213,7 @@ impl VodImporter {
         let Some(parts) = self.shared.parts.get() else { return OpenOutcome::NothingToLoad };
         let mut first = None;
         for it in found.relations.iter().filter(|it| relation.is_none_or(|meant| it.id == meant)) {
-            if it.is_stale() || self.panel_of(it.account).is_none() {
+            if it.is_stale() || !self.has_details(it.account, title.kind()) {
                 continue;
             }
             let is_fresh = details::is_fresh(title.kind(), it, (parts.now)());
@@ -274,7 +276,7 @@ impl VodImporter {
                 let offers = title
                     .relations
                     .iter()
-                    .filter(|it| !it.is_stale() && importer.panel_of(it.account).is_some())
+                    .filter(|it| !it.is_stale() && importer.has_details(it.account, title.id.kind()))
                     .map(|it| (it.account, Offer { title: title.id, relation: it.id }));
                 let n_max = if title.id.kind() == TitleKind::Movie { 1 } else { usize::MAX };
                 let mut is_offered = false;
@@ -306,7 +308,7 @@ impl VodImporter {
 
     /// Looks for series whose episodes are to be loaded, after the settings of an account have changed.
     pub async fn changed(&self, account: AccountId) {
-        let wanted = match self.panel_of(account) {
+        let wanted = match self.server_of(account) {
             Some(_) => self.series_to_load(account).await,
             None => Vec::new(),
         };
@@ -348,13 +350,31 @@ impl VodImporter {
         work(self.shared.queues.lock().entry(account).or_default())
     }
 
-    /// Returns the account and its login at the server in use, if its films and series are wanted and it has a panel.
-    fn panel_of(&self, account: AccountId) -> Option<(Arc<Account>, PanelLogin)> {
-        let models = &self.shared.parts.get()?.models;
+    /// Returns the account and its panel or portal at the server in use, if its films and series are wanted.
+    fn server_of(&self, account: AccountId) -> Option<(Arc<Account>, TitleServer)> {
+        let Parts { models, fetch, .. } = &**self.shared.parts.get()?;
         let accounts = models.accounts.load();
         let account = accounts.get(account.0).filter(|it| it.is_active && it.enable_vod)?.clone();
-        let login = AccountAddresses::new(models.clone()).login(&account, account.list.panel()?);
-        Some((account, login))
+        let addresses = AccountAddresses::new(models.clone());
+        let server = match account.list.panel() {
+            Some(login) => TitleServer::Panel(addresses.login(&account, login)),
+            None => {
+                let (profile, place) = (account.default_profile()?, addresses.portal_place(&account)?);
+                TitleServer::Portal(Box::new(PortalClient::new(fetch, &account, profile, place)?))
+            }
+        };
+        Some((account, server))
+    }
+
+    /// Returns whether there is more to know of titles of a kind than the lists of an account say. Portals tell nothing more
+    /// about films.
+    fn has_details(&self, account: AccountId, kind: TitleKind) -> bool {
+        let Some(parts) = self.shared.parts.get() else { return false };
+        let accounts = parts.models.accounts.load();
+        let account = accounts.get(account.0).filter(|it| it.is_active && it.enable_vod);
+        account.is_some_and(|it| {
+            it.list.panel().is_some() || it.list.portal().is_some() && kind == TitleKind::Series
+        })
     }
 
     /// Starts the task of an account, unless it runs.
@@ -417,12 +437,12 @@ impl VodImporter {
 
     async fn sync(&self, parts: &Arc<Parts>, account: AccountId, request: SyncRequest) {
         let began = Instant::now();
-        let (outcome, message, error) = match self.panel_of(account) {
+        let (outcome, message, error) = match self.server_of(account) {
             None => {
                 let error = VodError::NotWanted;
                 (error.outcome(), error.sentence(), None)
             }
-            Some((account, login)) => {
+            Some((account, server)) => {
                 let (parts, progress) = (parts.clone(), self.shared.progress.clone());
                 let stop = self.shared.stop.child_token();
                 let importer = self.clone();
@@ -430,7 +450,7 @@ impl VodImporter {
                 let syncing = tokio::spawn(async move {
                     let _permit = importer.shared.refreshing.acquire().await;
                     let job = SyncJob { parts: &parts, account, request, progress, stop };
-                    job.run(&login).await
+                    job.run(&server).await
                 });
                 AbortOnDropHandle::new(syncing).await.unwrap_or_else(|_| {
                     let error = VodError::Panicked;
@@ -472,7 +492,7 @@ impl VodImporter {
         offer: Offer,
         purpose: Purpose,
     ) -> OpenOutcome {
-        let Some((of, login)) = self.panel_of(account) else { return OpenOutcome::NothingToLoad };
+        let Some((of, server)) = self.server_of(account) else { return OpenOutcome::NothingToLoad };
         let (own, stop) = (parts.clone(), self.shared.stop.child_token());
         // A task of its own, so that a panic ends nothing else.
         let loading = tokio::spawn(async move {
@@ -484,7 +504,7 @@ impl VodImporter {
             if !is_wanted && details::is_fresh(offer.title.kind(), &found.1, (own.now)()) {
                 return Ok(OpenOutcome::Loaded);
             }
-            details::load(&own, &of, &login, found, &stop).await.map(|()| OpenOutcome::Loaded)
+            details::load(&own, &of, &server, found, &stop).await.map(|()| OpenOutcome::Loaded)
         });
         let loaded = AbortOnDropHandle::new(loading).await.unwrap_or(Err(VodError::Panicked));
         let now = Instant::now();
@@ -518,7 +538,7 @@ impl VodImporter {
     /// Returns the series of an account whose episodes are to be loaded though nobody opened them: those that changed
     /// since, and all if the account says so.
     async fn series_to_load(&self, account: AccountId) -> Vec<Offer> {
-        let Some((of, _)) = self.panel_of(account) else { return Vec::new() };
+        let Some((of, _)) = self.server_of(account) else { return Vec::new() };
         let Some(parts) = self.shared.parts.get().cloned() else { return Vec::new() };
         let is_all = of.load_all_episodes;
         let read = blocking(move || land::series_to_load(&parts.models, account, is_all)).await;
@@ -542,7 +562,7 @@ impl VodImporter {
             !queue.is_forgettable(now)
         });
         let all = accounts.iter().filter(|it| it.is_active && it.enable_vod && it.load_all_episodes);
-        let all: Vec<AccountId> = all.filter(|it| it.list.panel().is_some()).map(|it| it.id).collect();
+        let all: Vec<AccountId> = all.filter(|it| it.list.lists_titles()).map(|it| it.id).collect();
         for account in all {
             // Once after the start; later every refresh does it.
             if self.shared.resumed.lock().insert(account) {

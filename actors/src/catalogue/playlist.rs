@@ -29,7 +29,7 @@ const CATEGORIES_MAX: usize = 5_000;
 
 /// Returns whether films and episodes of the playlist of an account are titles, and not streams.
 pub(crate) fn has_titles(account: &Account) -> bool {
-    account.enable_vod && account.list.panel().is_none()
+    account.enable_vod && !account.list.lists_titles()
 }
 
 /// Returns whether an entry of the playlist of an account is a title, and not a stream.

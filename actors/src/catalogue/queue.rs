@@ -8,7 +8,6 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::OpenOutcome;
 use super::pace::Pace;
 use crate::refresh::RefreshQueue;
 
@@ -23,6 +22,24 @@ pub(super) const UPDATES_MAX: usize = 100_000;
 /// Maximum number of titles whose failures are remembered, and for how long none of them is asked for again.
 const FAILED_MAX: usize = 256;
 const FAILED_TIME: Duration = Duration::from_secs(60);
+
+/// The state of the details of a title that was opened. The stored part of them can be shown in each case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OpenOutcome {
+    /// The stored details are young enough, or were loaded now.
+    Loaded,
+    /// There is nothing to load: no active account with a panel offers the title.
+    NothingToLoad,
+    /// The panel has not answered yet. The details are stored when it does.
+    Pending,
+    /// The panel refuses questions for this time. The title is loaded afterwards.
+    Postponed(Duration),
+    /// Too many titles wait for this panel.
+    Busy,
+    /// The panel did not answer usefully; a sentence for an admin, without credentials.
+    Failed(String),
+    NoSuchTitle,
+}
 
 /// A title as one account offers it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,4 +1,4 @@
-//! One refresh of the films and series of a panel.
+//! One refresh of the films and series of a panel or portal.
 //!
 //! For each kind: its categories, then the titles of those that are enabled. What is listed completely replaces what is
 //! stored; anything else (an empty or failed answer, a web page) changes nothing.
@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use domain::account::{Account, RefreshOutcome};
+use domain::ids::VodCategoryId;
 use domain::panel::PanelLogin;
 use domain::panel::vod::SkippedElements;
 use domain::vod::{AccountCategory, TitleKind};
@@ -15,11 +16,12 @@ use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::Parts;
 use super::error::{VodError, words_of};
 use super::lists::{CATEGORY_QUESTIONS_MAX, Categories, ListedCategories, Panel, ReadTitles};
+use super::portal::PortalTitles;
 use super::progress::{VodPhase, VodProgress, VodRefreshStatus};
 use super::queue::SyncRequest;
+use super::{Parts, TitleServer};
 use crate::addresses::AccountAddresses;
 
 /// The result of a refresh of one kind.
@@ -44,17 +46,24 @@ pub(super) struct SyncJob<'a> {
 impl SyncJob<'_> {
     /// Refreshes films and series; returns the outcome with a sentence for an admin, and the error if the panel should
     /// not be asked further.
-    pub(super) async fn run(&self, login: &PanelLogin) -> (Option<RefreshOutcome>, String, Option<VodError>) {
+    pub(super) async fn run(
+        &self,
+        server: &TitleServer,
+    ) -> (Option<RefreshOutcome>, String, Option<VodError>) {
         let mut sentences = Vec::new();
         let mut worst = Some(RefreshOutcome::Success);
+        let mut portal = match server {
+            TitleServer::Panel(_) => None,
+            TitleServer::Portal(client) => PortalTitles::new(self, client),
+        };
         for kind in TitleKind::ALL {
-            match self.kind(login, kind).await {
+            match self.kind_of(server, portal.as_mut(), kind).await {
                 Ok(summary) => sentences.push(summary.sentence()),
                 Err(error) => {
                     self.note_failure(kind, &error).await;
                     if let VodError::Fetch(cause) = &error {
                         let addresses = AccountAddresses::new(self.parts.models.clone());
-                        addresses.list_failed(&self.account, &login.server, cause);
+                        addresses.list_failed(&self.account, server.address(), cause);
                     }
                     let (what, _) = words_of(kind);
                     sentences.push(format!("{}: {}", capital(what), error.sentence()));
@@ -72,27 +81,43 @@ impl SyncJob<'_> {
         (worst, sentences.join(" "), None)
     }
 
+    async fn kind_of(
+        &self,
+        server: &TitleServer,
+        portal: Option<&mut PortalTitles<'_>>,
+        kind: TitleKind,
+    ) -> Result<KindSummary, VodError> {
+        match (server, portal) {
+            (TitleServer::Panel(login), _) => self.kind(login, kind).await,
+            (TitleServer::Portal(_), Some(portal)) => {
+                self.report(|it| it.phase = phase_of(kind));
+                self.stop.run_until_cancelled(portal.kind(kind)).await.unwrap_or(Err(VodError::Stopped))
+            }
+            (TitleServer::Portal(_), None) => Err(VodError::AccountChanged),
+        }
+    }
+
     fn report(&self, change: impl FnOnce(&mut VodRefreshStatus)) {
         report(&self.progress, &self.account, self.request, change);
+    }
+
+    /// Reports that more titles were read.
+    pub(super) fn report_titles(&self, n_more: u64) {
+        self.report(|it| it.n_titles += n_more);
     }
 
     async fn kind(&self, login: &PanelLogin, kind: TitleKind) -> Result<KindSummary, VodError> {
         self.report(|it| it.phase = VodPhase::Categories);
         let fetch = self.parts.fetch.for_account(&self.account);
         let panel = Panel { fetch: &fetch, account: &self.account, login, stop: &self.stop };
-        let ListedCategories { found, adult, mut skipped } = panel.categories(kind).await?;
+        let ListedCategories { found, adult, skipped } = panel.categories(kind).await?;
         self.check_account()?;
         let (models, account, now) = (self.parts.models.clone(), self.account.clone(), (self.parts.now)());
         let links = blocking(move || super::land::categories(&models, &account, kind, found, now)).await?;
         let enabled: Vec<&AccountCategory> = links.iter().filter(|it| it.enabled).collect();
-        let n_categories = links.len();
-        let n_enabled = enabled.len();
-        self.report(|it| {
-            it.phase = if kind == TitleKind::Movie { VodPhase::Movies } else { VodPhase::Series };
-        });
+        self.report(|it| it.phase = phase_of(kind));
         if enabled.is_empty() {
-            let landed = LandedTitles::default();
-            return Ok(KindSummary { kind, n_categories, n_enabled, landed, skipped });
+            return Ok(KindSummary::without_titles(kind, &links, skipped));
         }
         let categories = Categories::new(&links, adult);
         let ids: Vec<(&str, &AccountCategory)> =
@@ -115,6 +140,17 @@ impl SyncJob<'_> {
         } else {
             read = panel.titles(kind, None, &categories, read, self.on_title(0)).await?;
         }
+        self.land(kind, &links, read, (is_singly.then_some(asked), skipped)).await
+    }
+
+    /// Writes the titles that were read. `asked` are the categories that have answered, if not all were asked for.
+    pub(super) async fn land(
+        &self,
+        kind: TitleKind,
+        links: &[AccountCategory],
+        read: ReadTitles,
+        (asked, mut skipped): (Option<BTreeSet<VodCategoryId>>, SkippedElements),
+    ) -> Result<KindSummary, VodError> {
         let (what, _) = words_of(kind);
         if read.n_listed == 0 {
             return Err(VodError::Empty { what });
@@ -124,7 +160,7 @@ impl SyncJob<'_> {
         let sync = TitleSync {
             account: self.account.id,
             kind,
-            asked: is_singly.then_some(asked),
+            asked,
             is_confirmed: self.request.confirm,
             stale_days: self.account.stale_stream_days,
             now: (self.parts.now)(),
@@ -137,7 +173,7 @@ impl SyncJob<'_> {
             it.n_changed += landed.n_changed;
             it.n_gone += landed.n_stale + landed.n_removed;
         });
-        Ok(KindSummary { kind, n_categories, n_enabled, landed, skipped })
+        Ok(KindSummary { landed, ..KindSummary::without_titles(kind, links, skipped) })
     }
 
     /// Returns a receiver of the number of titles read so far, which begins with `seen`.
@@ -162,6 +198,13 @@ impl SyncJob<'_> {
         if let Err(error) = done {
             warn!(account.id = %id, "failed to store the result of a refresh of films and series: {error}");
         }
+    }
+}
+
+fn phase_of(kind: TitleKind) -> VodPhase {
+    match kind {
+        TitleKind::Movie => VodPhase::Movies,
+        TitleKind::Series => VodPhase::Series,
     }
 }
 
@@ -200,6 +243,16 @@ fn capital(text: &str) -> String {
 }
 
 impl KindSummary {
+    /// Returns the summary of a refresh that found no titles.
+    pub(super) fn without_titles(
+        kind: TitleKind,
+        links: &[AccountCategory],
+        skipped: SkippedElements,
+    ) -> Self {
+        let n_enabled = links.iter().filter(|it| it.enabled).count();
+        Self { kind, n_categories: links.len(), n_enabled, landed: LandedTitles::default(), skipped }
+    }
+
     /// Returns the summary as a sentence for an admin.
     fn sentence(&self) -> String {
         let (what, _) = words_of(self.kind);

@@ -16,7 +16,7 @@ use super::xmltv::XmltvInput;
 pub(super) fn input_of(context: GuideContext) -> Result<Box<dyn GuideInput>, GuideError> {
     match context.source.kind {
         GuideSourceKind::Xmltv => Ok(Box::new(XmltvInput::new(context))),
-        GuideSourceKind::Panel => Ok(match PortalInput::of(&context) {
+        GuideSourceKind::Panel => Ok(match PortalInput::from_context(&context) {
             Some(input) => Box::new(input),
             None => Box::new(XmltvInput::new(context)),
         }),

@@ -56,7 +56,7 @@ enum Answer {
 
 impl PortalInput {
     /// Returns the input of a source of a portal; `None` for every other source.
-    pub(super) fn of(context: &GuideContext) -> Option<Self> {
+    pub(super) fn from_context(context: &GuideContext) -> Option<Self> {
         let source = &context.source;
         let account = source.account.filter(|_| source.kind == GuideSourceKind::Panel)?;
         let account = context.models.accounts.load().get(account.0).cloned()?;
@@ -199,9 +199,9 @@ impl GuideInput for PortalInput {
         let account = &self.account;
         let place = AccountAddresses::new(self.context.models.clone()).portal_place(account);
         let profile = account.default_profile();
-        let client = profile.zip(place).and_then(|(profile, place)| {
-            PortalClient::new(&self.context.fetch, account, profile, place)
-        });
+        let client = profile
+            .zip(place)
+            .and_then(|(profile, place)| PortalClient::new(&self.context.fetch, account, profile, place));
         let client = client.ok_or(GuideError::NoPanel)?;
         let mut last = GuideError::Empty;
         for hours in GUIDE_HOURS {

@@ -5,14 +5,12 @@
 //! The import makes no link.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use domain::account::{Account, AccountProfile, PlaylistLocation};
 use domain::ids::{AccountId, ProfileId};
 use domain::panel::{LoginState, ProfileInfo};
 use domain::portal::{PortalError, PortalList, PortalPlace, PortalQuestion, expiry_of, read_genres};
 use domain::source_url::SourceUrl;
-use serde_json::Value;
 use storage::Models;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
@@ -25,21 +23,10 @@ use super::run;
 use crate::addresses::AccountAddresses;
 use crate::fetch::Fetch;
 use crate::playlist::{self, PlaylistSource};
-use crate::portals::{PortalClient, PortalFailure, PortalRequest};
+use crate::portals::{PAGE_PAUSE, Pages, PortalClient, PortalFailure, PortalRequest};
 
-/// Pause between two pages. Portals block devices that ask as fast as they can.
-const PAGE_PAUSE: Duration = Duration::from_millis(200);
-/// Pause before a page that failed is asked for again, once.
-const PAGE_RETRY: Duration = Duration::from_secs(2);
-/// Consecutive pages without a new channel after which a portal has no more.
-const BARREN_PAGES_MAX: u32 = 3;
-/// The same for a portal that says how many channels it has: pages may lose all of their channels to the portal's own filters,
-/// and channels for adults often follow each other.
-const BARREN_PAGES_MAX_OF_TOTAL: u32 = 50;
 /// Maximum number of genres whose channels are asked for one genre at a time.
 const GENRES_ASKED_MAX: usize = 20;
-/// Channels of a page, if the portal does not say.
-const PAGE_USUAL: u64 = 14;
 
 /// Fetches the channels of a portal and imports them.
 pub(super) async fn work(fetch: &Fetch, job: Job, place: PortalPlace) -> Result<ImportSummary, ImportError> {
@@ -143,60 +130,16 @@ async fn read_pages(
     reader: &mut ChannelsReader,
     genre: &str,
 ) -> Result<(), ImportError> {
-    let (mut page, mut n_pages, mut n_barren, mut n_barren_max) = (1, 1, 0, BARREN_PAGES_MAX);
-    while page <= n_pages && n_barren < n_barren_max && !reader.is_full() {
-        if page > 1 {
-            sleep(PAGE_PAUSE).await;
-        }
-        let question = PortalQuestion::Page { genre, page };
-        let js = match client.ask(&question).await {
-            Err(failure) if failure.is_temporary() => {
-                sleep(PAGE_RETRY).await;
-                client.ask(&question).await
-            }
-            asked => asked,
-        };
-        let js = js.map_err(import_error)?;
-        if page > 1 && !is_page(&js) {
-            // Without it, the channels after it would count as removed.
-            return Err(import_error(PortalFailure::Portal(PortalError::Nothing)));
-        }
+    let mut pages = Pages::new(client, reader.entries_max());
+    while !reader.is_full()
+        && let Some(js) =
+            pages.next(|page| PortalQuestion::Page { genre, page }).await.map_err(import_error)?
+    {
         let n_before = reader.n_entries;
-        let n_listed = reader.add_page(&js)?;
-        if page == 1 {
-            n_pages = pages_of(&js, n_listed, reader.entries_max());
-            if number_in(&js, "total_items").is_some() {
-                n_barren_max = BARREN_PAGES_MAX_OF_TOTAL;
-            }
-        }
-        n_barren = if reader.n_entries == n_before { n_barren + 1 } else { 0 };
-        page += 1;
+        reader.add_page(&js)?;
+        pages.read(reader.n_entries - n_before);
     }
     Ok(())
-}
-
-/// Returns the number of pages that a portal has, by its first page with this many channels. A portal that does not say how
-/// many channels it has is asked until pages have none.
-fn pages_of(first: &Value, n_listed: u64, entries_max: u64) -> u32 {
-    let of_page =
-        number_in(first, "max_page_items").unwrap_or(if n_listed > 0 { n_listed } else { PAGE_USUAL });
-    let total = match number_in(first, "total_items") {
-        Some(total) => total.min(entries_max),
-        None if n_listed == 0 => 0,
-        None => entries_max,
-    };
-    u32::try_from(total.div_ceil(of_page)).unwrap_or(u32::MAX)
-}
-
-/// Returns a number of a page. 0 says nothing.
-fn number_in(page: &Value, name: &str) -> Option<u64> {
-    let value = page.get(name)?;
-    value.as_u64().or_else(|| value.as_str()?.trim().parse().ok()).filter(|it| *it > 0)
-}
-
-/// Returns whether an answer is a page of channels, which may be empty.
-fn is_page(js: &Value) -> bool {
-    js.is_array() || js.get("data").is_some_and(|it| it.is_array() || it.is_object())
 }
 
 /// Asks the portal of an account about the device of a profile, and stores the answer or the error.
@@ -295,40 +238,5 @@ fn import_error(failure: PortalFailure) -> ImportError {
     match failure {
         PortalFailure::Fetch(error) => ImportError::Fetch(error),
         failure => ImportError::Panel(failure.to_string()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_page_may_be_empty_but_not_be_something_else() {
-        for page in [json!([]), json!([{}]), json!({ "data": [] }), json!({ "data": {} })] {
-            assert!(is_page(&page), "{page}");
-        }
-        for other in [json!(false), json!(null), json!({}), json!("text"), json!({ "data": false })] {
-            assert!(!is_page(&other), "{other}");
-        }
-    }
-
-    #[test]
-    fn the_number_of_pages_follows_from_the_first_one_and_is_bounded() {
-        for (js, n_listed, expected) in [
-            (json!({ "total_items": 30, "max_page_items": 14 }), 14, 3),
-            (json!({ "total_items": "28", "max_page_items": "14" }), 14, 2),
-            (json!({ "total_items": 30 }), 10, 3),
-            (json!({ "total_items": 30 }), 0, 3),
-            (json!({ "total_items": u64::MAX, "max_page_items": 1 }), 1, 1000),
-            (json!({ "total_items": 0, "max_page_items": 14 }), 5, 72),
-            (json!({ "max_page_items": 14 }), 0, 0),
-            (json!({}), 0, 0),
-            (json!([]), 10, 100),
-            (json!(false), 0, 0),
-        ] {
-            assert_eq!(pages_of(&js, n_listed, 1000), expected, "{js}");
-        }
     }
 }

@@ -19,6 +19,7 @@ use super::progress::RefreshPhase;
 use super::reading::{ListKeys, ReadList};
 use crate::memory::usable_bytes;
 use crate::playlist::{PlaylistBytes, PlaylistFindings};
+use crate::portals::items_of;
 use crate::refresh::spool::{self, Spool};
 
 /// The values that all readers of one import need.
@@ -92,24 +93,15 @@ impl ChannelsReader {
         Ok(end)
     }
 
-    /// Adds the channels of a page; returns how many it has.
-    pub(super) fn add_page(&mut self, js: &Value) -> Result<u64, ImportError> {
+    /// Adds the channels of a page.
+    pub(super) fn add_page(&mut self, js: &Value) -> Result<(), ImportError> {
         self.job.check_stop()?;
-        let data = js.get("data").unwrap_or(js);
-        let mut n_listed = 0;
-        let mut add = |it: &Value| {
-            n_listed += 1;
-            let json = it.to_string();
-            self.element(Element::Value { key: None, json: json.as_bytes() });
-        };
-        match data {
-            Value::Array(list) => list.iter().for_each(&mut add),
-            Value::Object(map) if js.get("data").is_some() => map.values().for_each(&mut add),
-            _ => {}
+        for item in items_of(js) {
+            self.element(Element::Value { key: None, json: item.to_string().as_bytes() });
         }
         std::mem::replace(&mut self.written, Ok(()))?;
         self.job.reporter.update(|it| (it.phase, it.entries) = (RefreshPhase::Parsing, self.n_entries));
-        Ok(n_listed)
+        Ok(())
     }
 
     fn element(&mut self, element: Element<'_>) {

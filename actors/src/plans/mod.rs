@@ -93,8 +93,8 @@ pub trait Plans: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Returns whether an archive of a channel needs the programme of a part. [`Self::archive`] leaves it out otherwise.
-    fn archive_needs_programme(&self, _channel: &Channel) -> bool {
+    /// Returns whether an archive of a channel uses the programme of a part. [`Self::archive`] leaves it out otherwise.
+    fn archive_uses_programme(&self, _channel: &Channel) -> bool {
         false
     }
 
@@ -326,9 +326,9 @@ impl Plans for StorePlans {
         plan::plan_title(name, versions, self)
     }
 
-    fn archive_needs_programme(&self, channel: &Channel) -> bool {
+    fn archive_uses_programme(&self, channel: &Channel) -> bool {
         let mut streams = channel.streams.iter().filter_map(|it| self.stream(*it));
-        streams.any(|it| it.provider.archive.as_ref().is_some_and(|it| it.needs_programme()))
+        streams.any(|it| it.provider.archive.as_ref().is_some_and(|it| it.uses_programme()))
     }
 
     fn archive(

@@ -15,6 +15,7 @@ use domain::portal::{
 use domain::secret::Secret;
 use domain::source_url::SourceUrl;
 use domain::stream::RequestHeaders;
+use jiff::tz::TimeZone;
 use reqwest::StatusCode;
 use serde_json::Value;
 use tracing::{debug, info};
@@ -100,8 +101,13 @@ impl PortalClient {
         link.is_http() || !self.has_proxy && matches!(link.scheme(), "udp" | "rtp")
     }
 
-    pub(super) fn server(&self) -> &SourceUrl {
+    pub(crate) fn server(&self) -> &SourceUrl {
         &self.place.server
+    }
+
+    /// Returns the zone in which the device asks.
+    pub(super) fn zone(&self) -> TimeZone {
+        TimeZone::get(&self.zone).unwrap_or(TimeZone::UTC)
     }
 
     /// Returns a text of the portal without the values of the device.

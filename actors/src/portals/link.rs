@@ -1,10 +1,15 @@
-//! Links to live channels, and what tells a portal that a device plays one.
+//! Links to what a portal plays, and what tells a portal that a device plays one.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use domain::portal::{PortalError, PortalQuestion, PortalStreamAddress, read_link};
+use domain::portal::{
+    PortalError, PortalMedia, PortalQuestion, PortalStreamAddress, ProgrammeSearch, SearchStep, TitleModule,
+    file_command, link_in, read_link,
+};
+use domain::secret::Secret;
+use domain::source_url::SourceUrl;
 use media::Permit;
 use media::error::{Cause, UpstreamError};
 use media::source::{AddressFuture, AddressMaker};
@@ -19,7 +24,7 @@ use super::session::DeviceSession;
 /// Longest wait for a link, with a new handshake.
 const LINK_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Makes the link of a channel for one opening.
+/// Makes the link of a channel, a part of its past, or a title for one opening.
 pub struct PortalLink {
     client: PortalClient,
     address: PortalStreamAddress,
@@ -44,23 +49,80 @@ impl PortalLink {
     }
 
     async fn make(client: PortalClient, address: PortalStreamAddress) -> Result<String, PortalFailure> {
-        let link = match address.needs_link {
-            true => {
-                let answer = client.ask(&PortalQuestion::Link { cmd: &address.cmd }).await?;
-                read_link(&answer, client.server()).map_err(|error| match error {
-                    PortalError::NoLink(reason) => PortalError::NoLink(client.redacted(&reason)),
-                    error => error,
-                })
+        let link = match &address.media {
+            PortalMedia::Archive { at } => {
+                let id = programme_at(&client, &address.id, *at).await?;
+                let cmd = Secret::new(format!("auto /media/{id}.mpg"));
+                asked(&client, &PortalQuestion::ArchiveLink { cmd: &cmd }).await
             }
-            false => address.link(),
+            PortalMedia::Film { has_files: true } => file_link(&client, &address.id, None).await,
+            PortalMedia::Episode { season, episode } => {
+                file_link(&client, &address.id, Some((season, episode))).await
+            }
+            PortalMedia::Numbered { number, .. } => {
+                let (cmd, number) = (&address.cmd, Some(*number));
+                asked(&client, &PortalQuestion::TitleLink { cmd, number }).await
+            }
+            PortalMedia::Film { .. } if address.needs_link => {
+                asked(&client, &PortalQuestion::TitleLink { cmd: &address.cmd, number: None }).await
+            }
+            PortalMedia::Channel if address.needs_link => {
+                asked(&client, &PortalQuestion::Link { cmd: &address.cmd }).await
+            }
+            PortalMedia::Channel | PortalMedia::Film { .. } | PortalMedia::Series(_) => {
+                address.link().map_err(PortalFailure::Portal)
+            }
         };
-        let link = link.map_err(PortalFailure::Portal)?;
+        let link = link?;
         if !client.may_read(&link) {
-            let why = format!("the gateway cannot read its kind ({})", link.scheme());
-            return Err(PortalFailure::Portal(PortalError::NoLink(why)));
+            return Err(no_link(format!("the gateway cannot read its kind ({})", link.scheme())));
         }
         Ok(link.expose().to_owned())
     }
+}
+
+/// Returns the link in the answer to a question.
+async fn asked(client: &PortalClient, question: &PortalQuestion<'_>) -> Result<SourceUrl, PortalFailure> {
+    let answer = client.ask(question).await?;
+    read_link(&answer, client.server()).map_err(|error| match error {
+        PortalError::NoLink(reason) => no_link(client.redacted(&reason)),
+        error => PortalFailure::Portal(error),
+    })
+}
+
+/// Returns the link of the first file of a film, or of this episode of this season of a series.
+async fn file_link(
+    client: &PortalClient,
+    title: &str,
+    episode: Option<(&String, &String)>,
+) -> Result<SourceUrl, PortalFailure> {
+    let (season, episode) = episode.map(|it| (it.0.as_str(), it.1.as_str())).unzip();
+    let module = TitleModule::Vod;
+    let files = client.ask(&PortalQuestion::Parts { module, title, season, episode, page: 1 }).await?;
+    match file_command(&files) {
+        Some((cmd, true)) => asked(client, &PortalQuestion::TitleLink { cmd: &cmd, number: None }).await,
+        Some((cmd, false)) => link_in(cmd.expose()).ok_or_else(|| no_link("its file has none".to_owned())),
+        None => Err(no_link("it lists no file of the title".to_owned())),
+    }
+}
+
+/// Returns the id of the programme of a channel at a time, in seconds since 1970.
+async fn programme_at(client: &PortalClient, channel: &str, at: i64) -> Result<String, PortalFailure> {
+    let missing = || no_link("it has no programme at this time".to_owned());
+    let mut search = ProgrammeSearch::new(at, &client.zone()).ok_or_else(missing)?;
+    loop {
+        let (date, page) = search.question();
+        let answer = client.ask(&PortalQuestion::Day { channel, date: &date, page }).await?;
+        match search.read(&answer) {
+            SearchStep::Found(id) => return Ok(id),
+            SearchStep::Ask => {}
+            SearchStep::Missing => return Err(missing()),
+        }
+    }
+}
+
+fn no_link(reason: String) -> PortalFailure {
+    PortalFailure::Portal(PortalError::NoLink(reason))
 }
 
 impl AddressMaker for PortalLink {

@@ -8,9 +8,11 @@
 
 mod client;
 mod link;
+mod pages;
 pub(crate) mod session;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use self::client::{PortalClient, PortalFailure, PortalRequest};
 pub use self::link::PortalLink;
+pub(crate) use self::pages::{PAGE_PAUSE, Pages, items_of};

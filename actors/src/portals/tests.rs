@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use domain::account::{Account, AccountProfile, PlaylistLocation};
 use domain::egress::AllowedNetworks;
 use domain::ids::{AccountId, ProfileId};
-use domain::portal::{MacAddress, PortalDevice, PortalPlace, PortalQuestion, PortalStreamAddress};
+use domain::portal::{
+    MacAddress, PortalDevice, PortalMedia, PortalPlace, PortalQuestion, PortalStreamAddress,
+};
 use domain::secret::Secret;
 use domain::source_url::SourceUrl;
 use media::Permit;
@@ -79,6 +81,13 @@ impl FakePortal {
             return (200, "Authorization failed.".to_owned());
         }
         let js = match action {
+            "get_simple_data_table" => {
+                r#"{"total_items":"1","data":[{"id":"55","start_timestamp":"100","stop_timestamp":200}]}"#
+            }
+            "create_link" if target.contains("type=tv_archive") => {
+                assert!(target.contains("&cmd=auto%20%2Fmedia%2F55.mpg&"), "{target}");
+                r#"{"cmd":"ffmpeg http://127.0.0.1:9/archive.mpg?token=a","error":""}"#
+            }
             "create_link" => r#"{"cmd":"ffmpeg http://127.0.0.1:9/7.ts?token=a","error":""}"#,
             _ => r#"{"id":1,"status":0}"#,
         };
@@ -117,6 +126,11 @@ fn client_of(fetch: &Fetch, server: &str, mac: &str) -> PortalClient {
     account.allowed_networks = AllowedNetworks::Loopback;
     let profile = account.profiles[0].clone();
     PortalClient::new(fetch, &account, &profile, place).unwrap()
+}
+
+/// Returns the stored address of a channel.
+fn stored(id: &str, cmd: Secret, needs_link: bool) -> PortalStreamAddress {
+    PortalStreamAddress { media: PortalMedia::Channel, id: id.to_owned(), cmd, needs_link }
 }
 
 #[tokio::test]
@@ -189,7 +203,7 @@ async fn a_link_that_the_gateway_cannot_read_is_refused_without_its_address() {
     let (_portal, server) = FakePortal::start().await;
     let client = client(&fetch(), &server);
     for (cmd, scheme) in [("ffmpeg rtsp://s.example/secret", "rtsp"), ("rtmp://s.example/secret", "rtmp")] {
-        let address = PortalStreamAddress { id: "7".to_owned(), cmd: Secret::new(cmd), needs_link: false };
+        let address = stored("7", Secret::new(cmd), false);
         let error = PortalLink::new(client.clone(), address).address().await.unwrap_err();
         let expected = format!("the portal gave no link: the gateway cannot read its kind ({scheme})");
         assert_eq!(error.to_string(), expected);
@@ -209,7 +223,7 @@ async fn a_link_is_made_at_each_opening_and_the_portal_is_told_only_of_what_play
     let (portal, server) = FakePortal::start().await;
     let fetch = fetch();
     let cmd = Secret::new("ffrt http://localhost/ch/7_");
-    let address = PortalStreamAddress { id: "7".to_owned(), cmd, needs_link: true };
+    let address = stored("7", cmd, true);
     let link = Arc::new(PortalLink::new(client(&fetch, &server), address.clone()));
     let mut permit = link.clone().held_by(Box::new(AnyPermit));
     assert!(portal.asked.lock().is_empty(), "nothing is asked before the opening");
@@ -231,7 +245,7 @@ async fn a_link_is_made_at_each_opening_and_the_portal_is_told_only_of_what_play
 
     // A link in the command is not asked for.
     let cmd = Secret::new("ffmpeg http://127.0.0.1:9/8.ts");
-    let direct = PortalStreamAddress { id: "8".to_owned(), cmd, needs_link: false };
+    let direct = stored("8", cmd, false);
     let direct = PortalLink::new(client(&fetch, &server), direct);
     assert_eq!(direct.address().await.unwrap(), "http://127.0.0.1:9/8.ts");
     assert_eq!((portal.n_asked("create_link"), portal.n_handshakes()), (2, 1));
@@ -239,4 +253,21 @@ async fn a_link_is_made_at_each_opening_and_the_portal_is_told_only_of_what_play
     let error = link.address().await.unwrap_err();
     assert_eq!(error.to_string(), "the portal refuses the device (authorization failed)");
     assert_eq!((error.label(), error.is_permanent(), error.can_retry()), ("portal", false, false));
+}
+
+#[tokio::test]
+async fn the_past_of_a_channel_is_the_programme_at_its_time_in_the_archive() {
+    let (portal, server) = FakePortal::start().await;
+    let channel = stored("7", Secret::new("ffrt http://localhost/ch/7_"), true);
+    let channel = channel.url(&SourceUrl::new(server.as_str()));
+    let client = client(&fetch(), &server);
+    let past = |at: i64| {
+        let url = PortalStreamAddress::archive_at(&channel, at).unwrap();
+        PortalLink::new(client.clone(), PortalStreamAddress::parse(&url).unwrap())
+    };
+    assert_eq!(past(150).address().await.unwrap(), "http://127.0.0.1:9/archive.mpg?token=a");
+    let error = past(500).address().await.unwrap_err();
+    assert_eq!(error.to_string(), "the portal gave no link: it has no programme at this time");
+    // Once, and on the day of the time and the next one.
+    assert_eq!((portal.n_asked("get_simple_data_table"), portal.n_asked("create_link")), (3, 1));
 }

@@ -10,6 +10,7 @@ use domain::plan::{Candidate, TitleCandidate};
 use domain::playout::Attempt;
 use domain::settings::LEASE_WAIT;
 use domain::stream::SourceKind;
+use media::Permit;
 use media::error::{Cause, UpstreamError};
 use media::source::{self, FilePart, KnownSource, OpenRequest, RemoteFile, Source, Upstream};
 use tokio::time::{Instant, timeout};
@@ -266,9 +267,7 @@ impl FileSource {
                 granted();
             }
             let Some(HeldSlot { file, candidate, lease, holder, .. }) = self.slot.take() else { continue };
-            let request =
-                open_request(&candidate.candidate, &self.env.plans.conditions(), KnownSource::default());
-            let request = OpenRequest { prefers_program: true, ..request };
+            let request = OpenRequest { prefers_program: true, ..prepared(&self.env, &candidate.candidate) };
             let revoked = holder.revocation();
             let opened = tokio::select! {
                 biased;
@@ -359,7 +358,11 @@ impl FileSource {
             Ok(Some(SlotMessage::Granted { index, lease, .. })) if index < candidates.len() => {
                 let candidate = candidates[index].clone();
                 let id = lease.id();
-                let file = RemoteFile::new(Box::new(lease), self.env.upstream());
+                let permit: Box<dyn Permit> = match self.env.plans.link(&candidate.candidate) {
+                    Some(link) => link.held_by(Box::new(lease)),
+                    None => Box::new(lease),
+                };
+                let file = RemoteFile::new(permit, self.env.upstream());
                 self.slot = Some(HeldSlot { file, candidate, lease: id, holder, opened_at: Instant::now() });
                 Ok(())
             }
@@ -370,6 +373,12 @@ impl FileSource {
             _ => Err(failure(VodRefusal::NoAnswer)),
         }
     }
+}
+
+/// Returns the request that opens a candidate. The link of a portal is made when it is sent.
+fn prepared(env: &LiveEnv, candidate: &Candidate) -> OpenRequest {
+    let request = open_request(candidate, &env.plans.conditions(), KnownSource::default());
+    OpenRequest { address_maker: env.plans.link(candidate).map(|it| it as _), ..request }
 }
 
 /// Returns whether the account has changed to another address because of this error.
@@ -459,7 +468,7 @@ impl HeldSlot {
         // As of now: the account may have changed to another address since the candidates were found.
         let candidate = &mut self.candidate.candidate;
         candidate.url = env.plans.addressed(candidate);
-        let request = open_request(candidate, &env.plans.conditions(), KnownSource::default());
+        let request = prepared(env, candidate);
         let file = self.candidate.file;
         let is_compared = match expected.filter(|it| it.version.file != file) {
             None => false,
@@ -536,7 +545,7 @@ pub(super) async fn probe(
         }
         let Some(mut slot) = source.slot.take() else { continue };
         let conditions = source.env.plans.conditions();
-        let request = open_request(&slot.candidate.candidate, &conditions, KnownSource::default());
+        let request = prepared(&source.env, &slot.candidate.candidate);
         let is_named_playlist = matches!(slot.candidate.candidate.kind, SourceKind::Hls | SourceKind::Dash);
         let revoked = slot.holder.revocation();
         let opened = tokio::select! {

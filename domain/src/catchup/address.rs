@@ -5,6 +5,7 @@ use std::fmt::Write;
 use jiff::civil::DateTime;
 
 use super::{Archive, ArchiveKind, ProviderZone};
+use crate::portal::PortalStreamAddress;
 use crate::source_url::SourceUrl;
 
 /// Maximum length of an address, in bytes.
@@ -48,6 +49,9 @@ impl Archive {
         zone: &ProviderZone,
     ) -> Option<SourceUrl> {
         let times = ArchiveTimes { start: times.start.checked_sub(self.correction_s.into())?, ..times };
+        if self.kind == ArchiveKind::Portal {
+            return PortalStreamAddress::archive_at(live, times.start);
+        }
         let live = live.expose();
         // As earlier versions stored it.
         let source = source.map(|it| with_braces(it.expose()));
@@ -62,6 +66,7 @@ impl Archive {
             ArchiveKind::FlussonicHls => flussonic(live, Some(false))?,
             ArchiveKind::FlussonicTs => flussonic(live, Some(true))?,
             ArchiveKind::Xtream => xtream(live)?,
+            ArchiveKind::Portal => return None,
         };
         let named = template.find(CATCHUP_ID);
         let catchup_id = match named {

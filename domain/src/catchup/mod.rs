@@ -61,6 +61,8 @@ pub enum ArchiveKind {
     Xtream,
     /// `source` is the address of a file.
     Vod,
+    /// A portal makes the link of a programme when it is opened.
+    Portal,
 }
 
 fn is_zero(number: &i32) -> bool {
@@ -90,6 +92,12 @@ impl Archive {
         let days = days.filter(|it| *it > 0).map_or(1, |it| u32::try_from(it).unwrap_or(DAYS_MAX));
         let days = days.min(DAYS_MAX);
         has_archive.then_some(Self { days, kind: ArchiveKind::Xtream, source: None, correction_s: 0 })
+    }
+
+    /// Returns the archive of a portal's channel, whose depth is in hours.
+    pub fn from_portal(has_archive: bool, hours: Option<i64>) -> Option<Self> {
+        let days = hours.map(|it| it.max(0).saturating_add(23) / 24);
+        Self::from_panel(has_archive, days).map(|it| Self { kind: ArchiveKind::Portal, ..it })
     }
 
     /// Returns the archive of an entry of a playlist. Keys are in lower case.
@@ -142,15 +150,21 @@ impl Archive {
         self.source.as_ref().is_some_and(|it| it.expose().contains(address::CATCHUP_ID))
     }
 
+    /// Returns whether a part begins with the programme of the guide that it is in: addresses need its name, or a portal has
+    /// whole programmes only.
+    pub fn uses_programme(&self) -> bool {
+        self.kind == ArchiveKind::Portal || self.needs_programme()
+    }
+
     /// Returns whether addresses have the time of a part, so that it can begin within a programme.
     fn names_time(&self) -> bool {
         let source = self.source.as_ref().map_or("", SourceUrl::expose);
         ["{utc", "{start", "{offset", "{S}", "{H}"].iter().any(|it| source.contains(it))
     }
 
-    /// Returns where a part begins whose address was made with the name of a programme that starts at this time.
+    /// Returns where a part begins whose address was made for a programme that starts at this time.
     pub fn begins_within(&self, programme: i64, start: i64) -> i64 {
-        if self.needs_programme() && !self.names_time() { programme } else { self.begins_at(start) }
+        if self.uses_programme() && !self.names_time() { programme } else { self.begins_at(start) }
     }
 
     /// Returns where a part begins at the provider: at its start, or at the minute of it if addresses have no seconds.
@@ -164,7 +178,8 @@ impl Archive {
             ArchiveKind::Shift
             | ArchiveKind::Flussonic
             | ArchiveKind::FlussonicHls
-            | ArchiveKind::FlussonicTs => true,
+            | ArchiveKind::FlussonicTs
+            | ArchiveKind::Portal => true,
             ArchiveKind::Xtream => false,
         };
         if is_exact { start } else { start.div_euclid(60) * 60 }

@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::{ActiveServer, Candidate, PlanRecords, Rewrites, SlotPool, TitleCandidate};
+use super::{ActiveServer, Candidate, PlanRecords, Rewrites, SlotPool, TitleCandidate, portal};
 use crate::catchup::{Archive, ArchiveTimes};
 use crate::channel::Channel;
 use crate::egress::{account_headers, reach_of};
@@ -61,11 +61,25 @@ pub fn plan_archive(
         let Some(archive) = stream.provider.archive.as_deref() else { continue };
         let (refresh, members) = (records.refresh(account.id), records.server_group(&account));
         let server = ActiveServer::from_account(&account, records);
-        let (address, named_program) = stream.url().split_program();
-        // Nothing of the account may be fetched around its proxy.
-        let delivery = if account.proxy.is_some() { Delivery::Proxy } else { delivery };
+        let portal = portal::address_of(&stream, &account);
+        let (address, named_program) = portal.unwrap_or(stream.url()).split_program();
+        // Nothing of the account may be fetched around its proxy, and links of portals are never given away.
+        let is_proxied = account.proxy.is_some() || portal.is_some();
+        let delivery = if is_proxied { Delivery::Proxy } else { delivery };
+        let programme = programme.filter(|_| archive.uses_programme());
+        // A portal knows the programme by its start.
+        let times = match programme {
+            Some(programme) if portal.is_some() => ArchiveTimes { start: programme.start, ..times },
+            _ => times,
+        };
         for profile in account.active_profiles() {
-            let live = rewrites.apply(profile, &address);
+            if portal.is_some() && profile.device.is_none() {
+                continue;
+            }
+            let live = match portal {
+                Some(_) => address.clone(),
+                None => rewrites.apply(profile, &address),
+            };
             let source = archive.source.as_ref().map(|it| rewrites.apply(profile, it));
             let zone = records.zone(&account, profile.id);
             let id = programme.map(|it| it.catchup_id.as_str());
@@ -77,16 +91,24 @@ pub fn plan_archive(
             if times.start < archive.first(times.now) {
                 continue;
             }
-            let mut headers = stream.headers().over(&account_headers(&account, &url));
+            let of_account = match portal {
+                Some(_) => portal::link_headers(&account),
+                None => account_headers(&account, &url),
+            };
+            let mut headers = stream.headers().over(&of_account);
             if headers.user_agent.is_none() {
                 headers.user_agent = records.default_user_agent();
             }
+            let (scope, kind) = match portal {
+                Some(_) => (LimitScope::Unknown, SourceKind::HttpTs),
+                None => (LimitScope::new(&url, &headers), SourceKind::from_url(&url)),
+            };
             let candidate = Candidate {
-                pool: SlotPool::new(&account, profile, members.clone(), LimitScope::new(&url, &headers)),
+                pool: SlotPool::new(&account, profile, members.clone(), scope),
                 // What fails here says nothing about the live stream.
                 stream: StreamId(0),
                 stream_name: stream.name().to_owned(),
-                kind: SourceKind::from_url(&url),
+                kind,
                 reach: reach_of(&stream, &url, &profile.replace_pattern, &account, refresh.as_deref()),
                 headers,
                 proxy: account.proxy.clone(),

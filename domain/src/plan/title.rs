@@ -4,13 +4,14 @@
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{ActiveServer, Candidate, PlanRecords, Rewrites, SlotPool};
+use super::{ActiveServer, Candidate, PlanRecords, Rewrites, SlotPool, portal};
 use crate::account::{Account, PlaylistLocation};
 use crate::drm::DrmSystem;
 use crate::egress::{account_headers, reach_of_version};
 use crate::ids::{AccountId, StreamId};
 use crate::limits::LimitScope;
 use crate::playlist::titles::PROTECTION_PROPERTY;
+use crate::portal::{PortalStreamAddress, shown_address};
 use crate::source_url::SourceUrl;
 use crate::stream::{SourceKind, Unplayable};
 use crate::stream_profile::Delivery;
@@ -97,8 +98,9 @@ impl TitleVersion {
             TitleFileKind::Episode => "series",
         };
         let place = match &self.address {
-            Some(address) => address.expose(),
-            None => &self.provider_id,
+            // The command of a portal changes.
+            Some(address) => shown_address(address),
+            None => self.provider_id.clone(),
         };
         let name = format!("{}/{folder}/{place}.{}", self.account, self.extension);
         Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes())
@@ -145,30 +147,44 @@ pub fn plan_title(name: &str, versions: &[TitleVersion], records: &impl PlanReco
     let mut candidates = Vec::new();
     for (version, account) in active {
         let (file, place) = (version.file(), (version.is_stale, std::cmp::Reverse(account.priority)));
-        let Some(original) = version.url(&account).filter(SourceUrl::is_http) else { continue };
+        let of_portal = |it: &SourceUrl| account.list.portal().is_some() && PortalStreamAddress::is_one(it);
+        let url = version.url(&account).filter(|it| it.is_http() || of_portal(it));
+        let Some(original) = url else { continue };
+        let is_of_portal = of_portal(&original);
         let (refresh, members) = (records.refresh(account.id), records.server_group(&account));
         let server = ActiveServer::from_account(&account, records);
-        // Nothing of the account may be fetched around its proxy.
-        let delivery = if account.proxy.is_some() { Delivery::Proxy } else { delivery };
+        // Nothing of the account may be fetched around its proxy, and links of portals are never given away.
+        let is_proxied = account.proxy.is_some() || is_of_portal;
+        let delivery = if is_proxied { Delivery::Proxy } else { delivery };
         // Only players have the modules of these systems.
         if version.protection.is_some() && delivery != Delivery::Redirect {
             continue;
         }
-        for profile in account.active_profiles() {
-            let url = rewrites.apply(profile, &original);
-            let mut headers = account_headers(&account, &url);
+        for profile in account.active_profiles().filter(|it| !is_of_portal || it.device.is_some()) {
+            let (url, mut headers) = match is_of_portal {
+                true => (original.clone(), portal::link_headers(&account)),
+                false => {
+                    let url = rewrites.apply(profile, &original);
+                    let headers = account_headers(&account, &url);
+                    (url, headers)
+                }
+            };
             if headers.user_agent.is_none() {
                 headers.user_agent = records.default_user_agent();
             }
+            let (scope, kind) = match is_of_portal {
+                true => (LimitScope::Unknown, SourceKind::HttpTs),
+                false => (LimitScope::new(&url, &headers), SourceKind::from_url(&url)),
+            };
             let replacement = &profile.replace_pattern;
             let rank = records.file_rank(file, profile.id);
             let candidate = TitleCandidate {
                 candidate: Candidate {
-                    pool: SlotPool::new(&account, profile, members.clone(), LimitScope::new(&url, &headers)),
+                    pool: SlotPool::new(&account, profile, members.clone(), scope),
                     // A film has no stream.
                     stream: StreamId(0),
                     stream_name: name.to_owned(),
-                    kind: SourceKind::from_url(&url),
+                    kind,
                     reach: reach_of_version(&original, &url, replacement, &account, refresh.as_deref()),
                     headers,
                     proxy: account.proxy.clone(),

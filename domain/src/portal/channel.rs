@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::address::folder_of;
 use super::guide::guide_key;
 use super::information::field;
-use super::link::PortalStreamAddress;
+use super::link::{PortalMedia, PortalStreamAddress};
+use crate::catchup::Archive;
 use crate::channel::ChannelNumber;
 use crate::group::GROUP_NAME_CHARS_MAX;
 use crate::ids::AccountId;
@@ -56,6 +57,8 @@ pub struct PortalChannel {
     /// Whether a link has to be made from `cmd`; otherwise `cmd` contains it.
     pub needs_link: bool,
     pub is_censored: bool,
+    /// The archive that the portal keeps of it.
+    pub archive: Option<Archive>,
 }
 
 /// The fields of a channel as portals call them.
@@ -85,6 +88,14 @@ struct RawChannel {
     censored: LooseValue,
     #[serde(default)]
     lock: LooseValue,
+    #[serde(default)]
+    enable_tv_archive: LooseValue,
+    #[serde(default)]
+    tv_archive: LooseValue,
+    #[serde(default)]
+    archive: LooseValue,
+    #[serde(default)]
+    tv_archive_duration: LooseValue,
 }
 
 /// Reads the list of genres: a list or an object, by itself or in `data`. What is not a genre is left out, and so is the one
@@ -133,6 +144,7 @@ pub fn read_channel(json: &[u8]) -> Result<PortalChannel, ElementProblem> {
         || raw.use_load_balancing.is_yes()
         || PortalStreamAddress::is_made_by_portal(&cmd);
     let number = raw.number.text().and_then(|it| it.parse::<ChannelNumber>().ok());
+    let has_archive = [&raw.enable_tv_archive, &raw.tv_archive, &raw.archive].iter().any(|it| it.is_yes());
     let guide_id = raw.xmltv_id.text().filter(|it| it.chars().count() <= GUIDE_ID_CHARS_MAX && is_id(it));
     Ok(PortalChannel {
         id,
@@ -144,6 +156,7 @@ pub fn read_channel(json: &[u8]) -> Result<PortalChannel, ElementProblem> {
         cmd: Secret::new(cmd),
         needs_link,
         is_censored: raw.censored.is_yes() || raw.lock.is_yes(),
+        archive: Archive::from_portal(has_archive, raw.tv_archive_duration.whole()),
     })
 }
 
@@ -160,13 +173,15 @@ impl PortalChannel {
         let genre = self.genre.and_then(|it| genres.get(&it));
         // The guide of the portal knows the channel by its id.
         let guide_id = self.tvg_id.unwrap_or_else(|| guide_key(account, &self.id));
-        let address = PortalStreamAddress { id: self.id, cmd: self.cmd, needs_link: self.needs_link };
+        let (id, cmd, needs_link) = (self.id, self.cmd, self.needs_link);
+        let address = PortalStreamAddress { media: PortalMedia::Channel, id, cmd, needs_link };
         StreamProperties {
             content: content::from_panel(None, &self.name),
             tvg_id: Some(guide_id),
             group: genre.map(|it| it.name.clone()),
             logo: self.logo.and_then(|it| logo_url(&it, endpoint)),
             number: self.number,
+            archive: self.archive.map(Box::new),
             is_adult: self.is_censored || genre.is_some_and(|it| it.is_censored),
             ..StreamProperties::new(self.name, address.url(server))
         }
@@ -205,7 +220,7 @@ mod tests {
             "id": "7", "name": "News", "number": "3", "censored": 0, "cmd": "ffrt http://localhost/ch/7_",
             "cmds": [{ "id": "9", "ch_id": "7", "url": "ffrt http://localhost/ch/7_" }], "tv_genre_id": "2",
             "logo": "7.png", "xmltv_id": "news.example", "use_http_tmp_link": "1", "use_load_balancing": "0",
-            "lock": 0, "status": 1, "open": 1, "archive": 0,
+            "lock": 0, "status": 1, "open": 1, "archive": 1, "enable_tv_archive": "1", "tv_archive_duration": "168",
         })
     }
 
@@ -221,6 +236,7 @@ mod tests {
             cmd: Secret::new("ffrt http://localhost/ch/7_"),
             needs_link: true,
             is_censored: false,
+            archive: Archive::from_portal(true, Some(168)),
         };
         let found = read(channel()).unwrap();
         assert_eq!(found, expected);
@@ -280,6 +296,24 @@ mod tests {
     }
 
     #[test]
+    fn an_archive_has_as_many_days_as_its_hours_fill() {
+        for (marks, hours, days) in [
+            (json!({ "enable_tv_archive": 1 }), json!(168), Some(7)),
+            (json!({ "enable_tv_archive": "1" }), json!("25"), Some(2)),
+            (json!({ "archive": 1 }), json!(24), Some(1)),
+            (json!({ "tv_archive": 1 }), json!(null), Some(1)),
+            (json!({ "archive": 1 }), json!(i64::MAX), Some(365)),
+            (json!({ "archive": 0, "enable_tv_archive": "0" }), json!(168), None),
+            (json!({}), json!(168), None),
+        ] {
+            let mut element = json!({ "id": 7, "tv_archive_duration": hours });
+            element.as_object_mut().unwrap().extend(marks.as_object().unwrap().clone());
+            let archive = read(element.clone()).unwrap().archive;
+            assert_eq!(archive.map(|it| it.days), days, "{element}");
+        }
+    }
+
+    #[test]
     fn genres_are_read_in_every_form_without_the_one_that_stands_for_all() {
         let news = || ("2".to_owned(), PortalGenre { name: "News".to_owned(), is_censored: false });
         let adult = || ("9".to_owned(), PortalGenre { name: "Night".to_owned(), is_censored: true });
@@ -313,7 +347,8 @@ mod tests {
         ] {
             let mut element = channel();
             (element["tv_genre_id"], element["censored"]) = (json!(genre), json!(censored));
-            let properties = read(element).unwrap().into_properties(AccountId(2), &server, &endpoint, &genres);
+            let properties =
+                read(element).unwrap().into_properties(AccountId(2), &server, &endpoint, &genres);
             assert_eq!((properties.group.as_deref(), properties.is_adult), (group, is_adult));
             assert_eq!(PortalStreamAddress::id_in(&properties.url), Some("7"));
             assert_eq!(properties.logo.as_deref(), Some("http://p.example/misc/logos/320/7.png"));

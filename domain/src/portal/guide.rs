@@ -45,11 +45,7 @@ pub fn guide_key(account: AccountId, id: &str) -> String {
 
 /// Reads an element of a guide: the programmes of a channel under its id, or one programme. Calls `out` for each with the id
 /// of its channel. `zone` is that of times without one. Returns the number of programmes that were left out.
-pub fn read_programmes(
-    element: Element<'_>,
-    zone: &TimeZone,
-    out: &mut impl FnMut(&str, Programme),
-) -> u64 {
+pub fn read_programmes(element: Element<'_>, zone: &TimeZone, out: &mut impl FnMut(&str, Programme)) -> u64 {
     let Element::Value { key, json } = element else { return 1 };
     let key = key.map(|it| decode(it).into_owned());
     let json = json.trim_ascii();

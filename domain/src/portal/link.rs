@@ -8,65 +8,164 @@ use super::information::field;
 use crate::secret::Secret;
 use crate::source_url::SourceUrl;
 
-/// The stored address of a live channel of a portal: `stalker://HOST/itv/ID?link=1&cmd=…`.
+/// The stored address of something that a portal plays: `stalker://HOST/itv/ID?link=1&cmd=…` is a live channel,
+/// `stalker://HOST/archive/ID?at=…` the past of one, and `stalker://HOST/vod/ID?…` a film or an episode.
 ///
-/// The id alone identifies the stream. The command changes with the portal, and may contain a link, so the address prints
-/// without it, as every [`SourceUrl`] does.
+/// Everything but the command identifies it. The command changes with the portal, and may contain a link, so the address
+/// prints without it, as every [`SourceUrl`] does.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PortalStreamAddress {
+    pub media: PortalMedia,
+    /// The id of the channel, the film or the series.
     pub id: String,
     pub cmd: Secret,
     /// Whether a link has to be made from the command.
     pub needs_link: bool,
 }
 
+/// The kind of content at an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PortalMedia {
+    Channel,
+    /// The archive of a channel: the programme at this time, in seconds since 1970.
+    Archive {
+        at: i64,
+    },
+    /// A film. One with files has no command of its own: its first file has.
+    Film {
+        has_files: bool,
+    },
+    /// An episode of a series, or of one of its seasons, whose command is the same for all episodes.
+    Numbered {
+        season: Option<u32>,
+        number: u32,
+    },
+    /// An episode of a series whose seasons and episodes have ids. Its first file has a command.
+    Episode {
+        season: String,
+        episode: String,
+    },
+    /// A series, of which only the episodes are played.
+    Series(SeriesParts),
+}
+
+/// How a portal lists the episodes of a series.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SeriesParts {
+    /// With the series itself: their numbers.
+    Numbered(Vec<u32>),
+    /// As seasons and episodes with ids.
+    Seasons,
+    /// As seasons with numbers, in the module of series.
+    Module,
+}
+
 /// The scheme of stored addresses. No program and no player knows it.
 const SCHEME: &str = "stalker";
-const FOLDER: &str = "/itv/";
+const CHANNELS: &str = "/itv/";
+const ARCHIVES: &str = "/archive/";
+const TITLES: &str = "/vod/";
 const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 const REASON_CHARS_MAX: usize = 100;
 
 impl PortalStreamAddress {
+    /// Creates the address of a title from an element of a list.
+    pub(super) fn new(media: PortalMedia, id: String, cmd: String, element: &Value) -> Self {
+        let is_marked =
+            ["use_http_tmp_link", "use_load_balancing"].iter().any(|it| field(element, it).is_yes());
+        let needs_link = is_marked || Self::is_made_by_portal(&cmd);
+        Self { media, id, cmd: Secret::new(cmd), needs_link }
+    }
+
     /// Returns the address at this portal.
     pub fn url(&self, server: &SourceUrl) -> SourceUrl {
-        let host = server.authority().unwrap_or_default();
-        let (id, cmd) = (utf8_percent_encode(&self.id, KEPT), utf8_percent_encode(self.cmd.expose(), KEPT));
+        let cmd = utf8_percent_encode(self.cmd.expose(), KEPT);
         let link = u8::from(self.needs_link);
-        SourceUrl::new(format!("{SCHEME}://{host}{FOLDER}{id}?link={link}&cmd={cmd}"))
+        let separator = if matches!(self.media, PortalMedia::Channel) { '?' } else { '&' };
+        SourceUrl::new(format!("{}{separator}link={link}&cmd={cmd}", self.identity(server)))
+    }
+
+    /// Returns the part of the address that identifies it.
+    fn identity(&self, server: &SourceUrl) -> String {
+        let host = server.authority().unwrap_or_default();
+        let text = |it: &str| utf8_percent_encode(it, KEPT).to_string();
+        let (folder, which) = match &self.media {
+            PortalMedia::Channel => (CHANNELS, String::new()),
+            PortalMedia::Archive { at } => (ARCHIVES, format!("?at={at}")),
+            PortalMedia::Film { has_files } => (TITLES, format!("?files={}", u8::from(*has_files))),
+            PortalMedia::Numbered { season: None, number } => (TITLES, format!("?number={number}")),
+            PortalMedia::Numbered { season: Some(season), number } => {
+                (TITLES, format!("?part={season}&number={number}"))
+            }
+            PortalMedia::Episode { season, episode } => {
+                (TITLES, format!("?season={}&episode={}", text(season), text(episode)))
+            }
+            PortalMedia::Series(SeriesParts::Numbered(numbers)) => {
+                let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
+                (TITLES, format!("?parts={}", numbers.join(",")))
+            }
+            PortalMedia::Series(SeriesParts::Seasons) => (TITLES, "?parts=seasons".to_owned()),
+            PortalMedia::Series(SeriesParts::Module) => (TITLES, "?parts=module".to_owned()),
+        };
+        format!("{SCHEME}://{host}{folder}{}{which}", text(&self.id))
     }
 
     /// Reads a stored address. `None` for every other address.
     pub fn parse(url: &SourceUrl) -> Option<Self> {
-        let id = Self::id_in(url)?;
+        let (folder, id) = place_in(url)?;
         let query = url.expose().split_once('?').map_or("", |it| it.1);
         let value = |name: &str| {
             let pair = query.split('&').filter_map(|it| it.split_once('=')).find(|it| it.0 == name);
             pair.map(|it| percent_decode_str(it.1).decode_utf8_lossy().into_owned())
         };
+        let number = |name: &str| value(name).and_then(|it| it.parse().ok());
+        let media = match folder {
+            CHANNELS => PortalMedia::Channel,
+            ARCHIVES => PortalMedia::Archive { at: value("at")?.parse().ok()? },
+            _ => match (number("number"), value("season"), value("episode")) {
+                (Some(nth), ..) => PortalMedia::Numbered { season: number("part"), number: nth },
+                (None, Some(season), Some(episode)) => PortalMedia::Episode { season, episode },
+                _ => match value("parts").as_deref() {
+                    Some("seasons") => PortalMedia::Series(SeriesParts::Seasons),
+                    Some("module") => PortalMedia::Series(SeriesParts::Module),
+                    Some(list) => {
+                        let numbers = list.split(',').filter_map(|it| it.parse().ok()).collect();
+                        PortalMedia::Series(SeriesParts::Numbered(numbers))
+                    }
+                    None => PortalMedia::Film { has_files: value("files").is_some_and(|it| it != "0") },
+                },
+            },
+        };
         Some(Self {
+            media,
             id: percent_decode_str(id).decode_utf8_lossy().into_owned(),
             cmd: Secret::new(value("cmd").unwrap_or_default()),
             needs_link: value("link").is_none_or(|it| it != "0"),
         })
     }
 
-    /// Returns whether this is the address of a stream of a portal.
+    /// Returns whether this is the address of something that a portal plays.
     pub fn is_one(url: &SourceUrl) -> bool {
-        Self::id_in(url).is_some()
+        place_in(url).is_some()
     }
 
-    /// Returns the id in a stored address, as it is written there. It identifies the stream among those of its account.
+    /// Returns the id of a live channel in a stored address, as it is written there. It identifies the stream among those
+    /// of its account.
     pub fn id_in(url: &SourceUrl) -> Option<&str> {
-        if url.scheme() != SCHEME {
-            return None;
-        }
-        url.path().strip_prefix(FOLDER).filter(|it| !it.is_empty() && !it.contains('/'))
+        place_in(url).filter(|it| it.0 == CHANNELS).map(|it| it.1)
     }
 
-    /// Returns the address without the command, as admins see it.
+    /// Returns the address without the command, as admins see it. It identifies what is played.
     pub fn shown(url: &SourceUrl) -> Option<String> {
-        let id = Self::id_in(url)?;
-        Some(format!("{SCHEME}://{}{FOLDER}{id}", url.authority().unwrap_or_default()))
+        Some(Self::parse(url)?.identity(url))
+    }
+
+    /// Returns the address of the past of a channel: of the programme at this time, in seconds since 1970. `None` for an
+    /// address that is not that of a channel.
+    pub fn archive_at(channel: &SourceUrl, at: i64) -> Option<SourceUrl> {
+        let found = Self::parse(channel).filter(|it| it.media == PortalMedia::Channel)?;
+        let media = PortalMedia::Archive { at };
+        Some(Self { media, cmd: Secret::new(""), needs_link: true, id: found.id }.url(channel))
     }
 
     /// Returns whether the link of a command has to be made by the portal: the command contains none, or one on
@@ -80,8 +179,18 @@ impl PortalStreamAddress {
     /// # Errors
     /// It contains none.
     pub fn link(&self) -> Result<SourceUrl, PortalError> {
-        link_in(self.cmd.expose()).ok_or_else(|| PortalError::NoLink("the channel has none".to_owned()))
+        link_in(self.cmd.expose()).ok_or_else(|| PortalError::NoLink("its list has none".to_owned()))
     }
+}
+
+/// Returns the folder and the id in a stored address, as they are written there.
+fn place_in(url: &SourceUrl) -> Option<(&'static str, &str)> {
+    if url.scheme() != SCHEME {
+        return None;
+    }
+    let path = url.path();
+    let place = [CHANNELS, ARCHIVES, TITLES].into_iter().find_map(|it| Some((it, path.strip_prefix(it)?)));
+    place.filter(|it| !it.1.is_empty() && !it.1.contains('/'))
 }
 
 /// Returns an address of a stream as admins see it: the whole, but that of a portal without its command.
@@ -103,7 +212,8 @@ pub fn link_in(cmd: &str) -> Option<SourceUrl> {
 pub fn read_link(js: &Value, server: &SourceUrl) -> Result<SourceUrl, PortalError> {
     let cmd = match js {
         Value::String(cmd) => Some(cmd.clone()),
-        Value::Array(list) => list.first().and_then(|it| field(it, "cmd").text()),
+        // Advertisements come before it.
+        Value::Array(list) => list.last().and_then(|it| field(it, "cmd").text()),
         js => field(js, "cmd").text(),
     };
     let is_local = |it: &SourceUrl| it.host().is_none_or(|it| it.eq_ignore_ascii_case("localhost"));
@@ -140,24 +250,47 @@ mod tests {
     #[test]
     fn a_stored_address_is_read_again_and_its_id_alone_identifies_the_stream() {
         let server = SourceUrl::new("http://p.example:8080/stalker_portal");
-        for (id, cmd, needs_link) in [
-            ("7", "ffrt http://localhost/ch/7_", true),
-            ("a/b é", "http://s.example/1?a=b&c=d#e", false),
-            ("1", "", true),
+        let film = |has_files| PortalMedia::Film { has_files };
+        let numbered = |season| PortalMedia::Numbered { season, number: 3 };
+        let episode = PortalMedia::Episode { season: "12:1".to_owned(), episode: "9&9".to_owned() };
+        for (media, id, cmd, needs_link) in [
+            (PortalMedia::Channel, "7", "ffrt http://localhost/ch/7_", true),
+            (PortalMedia::Channel, "a/b é", "http://s.example/1?a=b&c=d#e", false),
+            (PortalMedia::Channel, "1", "", true),
+            (PortalMedia::Archive { at: 1_796_022_000 }, "7", "", true),
+            (film(false), "7", "eyJ0eXBlIjoibW92aWUifQ==", true),
+            (film(true), "7", "/media/7.mpg", true),
+            (numbered(None), "7", "/media/7.mpg", true),
+            (numbered(Some(2)), "7", "cmd&number=5", true),
+            (episode, "7:2", "", true),
+            (PortalMedia::Series(SeriesParts::Numbered(vec![1, 2, 9])), "7", "/media/7.mpg", true),
+            (PortalMedia::Series(SeriesParts::Seasons), "7", "", true),
+            (PortalMedia::Series(SeriesParts::Module), "7", "", true),
         ] {
-            let address = PortalStreamAddress { id: id.into(), cmd: Secret::new(cmd), needs_link };
+            let address = PortalStreamAddress { media, id: id.into(), cmd: Secret::new(cmd), needs_link };
             let url = address.url(&server);
             assert!(PortalStreamAddress::parse(&url) == Some(address), "{}", url.expose());
             assert_eq!(url.to_string(), "stalker://p.example:8080/…");
-            assert!(!PortalStreamAddress::shown(&url).unwrap().contains("cmd"));
+            let shown = PortalStreamAddress::shown(&url).unwrap();
+            assert!(!shown.contains("cmd") && !shown.contains("link"), "{shown}");
+            assert_eq!(PortalStreamAddress::shown(&SourceUrl::new(shown.as_str())), Some(shown));
             assert!(!url.is_network() && !url.is_http() && !url.is_file());
         }
         let url = SourceUrl::new("stalker://p.example/itv/7?link=1&cmd=x");
         assert_eq!(PortalStreamAddress::id_in(&url), Some("7"));
         assert_eq!(PortalStreamAddress::shown(&url).as_deref(), Some("stalker://p.example/itv/7"));
-        for other in
-            ["http://p.example/itv/7", "stalker://p.example/vod/7", "stalker://p.example/itv/", "7", ""]
-        {
+        let past = PortalStreamAddress::archive_at(&url, 5).unwrap();
+        assert_eq!(PortalStreamAddress::shown(&past).as_deref(), Some("stalker://p.example/archive/7?at=5"));
+        assert!(PortalStreamAddress::id_in(&past).is_none(), "it is not a stream");
+        assert_eq!(PortalStreamAddress::archive_at(&past, 6), None);
+        for other in [
+            "http://p.example/itv/7",
+            "stalker://p.example/radio/7",
+            "stalker://p.example/itv/",
+            "stalker://p.example/vod/7/8",
+            "7",
+            "",
+        ] {
             assert!(!PortalStreamAddress::is_one(&SourceUrl::new(other)), "{other}");
         }
     }
@@ -191,6 +324,7 @@ mod tests {
             (json!({ "id": 1, "cmd": cmd, "error": "", "streamer_id": 0 }), link()),
             (json!({ "cmd": cmd, "error": null }), link()),
             (json!([{ "cmd": cmd }]), link()),
+            (json!([{ "media_type": "vclub_ad", "cmd": "http://ad.example/1" }, { "cmd": cmd }]), link()),
             (json!(cmd), link()),
             (json!({ "cmd": "", "error": "limit" }), no_link("its servers are full")),
             (

@@ -4,6 +4,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::address::folder_of;
 use super::device::PortalDevice;
+use super::title::TitleModule;
 use crate::secret::Secret;
 use crate::source_url::SourceUrl;
 use crate::stream::RequestHeaders;
@@ -33,6 +34,40 @@ pub enum PortalQuestion<'a> {
     Guide {
         hours: u32,
     },
+    /// A page of the programmes of a channel on a day, from 1. The day is `YYYY-MM-DD` in the zone of the device.
+    Day {
+        channel: &'a str,
+        date: &'a str,
+        page: u32,
+    },
+    /// Asks for the link of a programme in the archive.
+    ArchiveLink {
+        cmd: &'a Secret,
+    },
+    /// The categories of titles.
+    Categories {
+        module: TitleModule,
+    },
+    /// A page of the titles of a category, from 1.
+    Titles {
+        module: TitleModule,
+        category: &'a str,
+        page: u32,
+    },
+    /// A page of what a title consists of, from 1: the seasons of a series, the episodes of a season, or the files of a
+    /// film or an episode.
+    Parts {
+        module: TitleModule,
+        title: &'a str,
+        season: Option<&'a str>,
+        episode: Option<&'a str>,
+        page: u32,
+    },
+    /// Asks for the link of a film, or of the episode with this number.
+    TitleLink {
+        cmd: &'a Secret,
+        number: Option<u32>,
+    },
     /// Asks for the link of a live channel.
     Link {
         cmd: &'a Secret,
@@ -60,25 +95,7 @@ impl PortalQuestion<'_> {
                 // A portal would keep a token that is offered.
                 query.add("token", "");
             }
-            Self::Profile { second_step, is_invalid } => {
-                query.action("stb", "get_profile");
-                let flag = |it: &bool| if *it { "1" } else { "0" };
-                for (name, value) in [
-                    ("hd", "1"),
-                    ("ver", VERSIONS),
-                    ("num_banks", "2"),
-                    ("stb_type", device.model()),
-                    ("image_version", "218"),
-                    ("hw_version", "1.7-BD-00"),
-                    ("auth_second_step", flag(second_step)),
-                    ("not_valid_token", flag(is_invalid)),
-                ] {
-                    query.add(name, value);
-                }
-                query.add_known("sn", device.serial_number.expose());
-                query.add_ids(device);
-                query.add_known("signature", device.signature.expose());
-            }
+            Self::Profile { second_step, is_invalid } => query.profile(device, *second_step, *is_invalid),
             Self::Login => {
                 query.action("stb", "do_auth");
                 query.add("login", &device.username);
@@ -98,6 +115,44 @@ impl PortalQuestion<'_> {
             Self::Guide { hours } => {
                 query.action("itv", "get_epg_info");
                 query.add("period", &hours.to_string());
+            }
+            Self::Day { channel, date, page } => {
+                query.action("epg", "get_simple_data_table");
+                query.add("ch_id", channel);
+                query.add("date", date);
+                query.add("p", &page.to_string());
+            }
+            Self::ArchiveLink { cmd } => {
+                query.action("tv_archive", "create_link");
+                query.add("cmd", cmd.expose());
+                query.add("series", "");
+                query.add("forced_storage", "");
+                query.add("disable_ad", "0");
+                query.add("download", "0");
+            }
+            Self::Categories { module } => query.action(module.name(), "get_categories"),
+            Self::Titles { module, category, page } => {
+                query.action(module.name(), "get_ordered_list");
+                query.add("category", category);
+                query.add("genre", "*");
+                query.add("fav", "0");
+                query.add("sortby", "name");
+                query.add("p", &page.to_string());
+            }
+            Self::Parts { module, title, season, episode, page } => {
+                query.action(module.name(), "get_ordered_list");
+                query.add("movie_id", title);
+                query.add("season_id", season.unwrap_or("0"));
+                query.add("episode_id", episode.unwrap_or("0"));
+                query.add("p", &page.to_string());
+            }
+            Self::TitleLink { cmd, number } => {
+                query.action("vod", "create_link");
+                query.add("cmd", cmd.expose());
+                query.add("series", &number.map_or_else(String::new, |it| it.to_string()));
+                query.add("forced_storage", "");
+                query.add("disable_ad", "0");
+                query.add("download", "0");
             }
             Self::Link { cmd } => {
                 query.action("itv", "create_link");
@@ -123,6 +178,26 @@ struct Query(String);
 impl Query {
     fn action(&mut self, kind: &str, action: &str) {
         self.0 += &format!("type={kind}&action={action}");
+    }
+
+    fn profile(&mut self, device: &PortalDevice, second_step: bool, is_invalid: bool) {
+        self.action("stb", "get_profile");
+        let flag = |it: bool| if it { "1" } else { "0" };
+        for (name, value) in [
+            ("hd", "1"),
+            ("ver", VERSIONS),
+            ("num_banks", "2"),
+            ("stb_type", device.model()),
+            ("image_version", "218"),
+            ("hw_version", "1.7-BD-00"),
+            ("auth_second_step", flag(second_step)),
+            ("not_valid_token", flag(is_invalid)),
+        ] {
+            self.add(name, value);
+        }
+        self.add_known("sn", device.serial_number.expose());
+        self.add_ids(device);
+        self.add_known("signature", device.signature.expose());
     }
 
     fn add(&mut self, name: &str, value: &str) {
@@ -203,6 +278,37 @@ mod tests {
             &device(),
             "type=itv&action=create_link&cmd=ffrt%20http%3A%2F%2Flocalhost%2Fch%2F7_&forced_storage=undefined&disable_ad=0",
         );
+        check(
+            PortalQuestion::Day { channel: "7", date: "2026-11-30", page: 2 },
+            &device(),
+            "type=epg&action=get_simple_data_table&ch_id=7&date=2026-11-30&p=2",
+        );
+        check(
+            PortalQuestion::ArchiveLink { cmd: &Secret::new("auto /media/5.mpg") },
+            &device(),
+            "type=tv_archive&action=create_link&cmd=auto%20%2Fmedia%2F5.mpg&series=&forced_storage=&disable_ad=0&download=0",
+        );
+        let (vod, series) = (TitleModule::Vod, TitleModule::Series);
+        let parts =
+            |season, episode| PortalQuestion::Parts { module: vod, title: "7", season, episode, page: 1 };
+        for (question, expected) in [
+            (PortalQuestion::Categories { module: series }, "type=series&action=get_categories"),
+            (
+                PortalQuestion::Titles { module: vod, category: "3", page: 2 },
+                "type=vod&action=get_ordered_list&category=3&genre=*&fav=0&sortby=name&p=2",
+            ),
+            (parts(None, None), "type=vod&action=get_ordered_list&movie_id=7&season_id=0&episode_id=0&p=1"),
+            (
+                parts(Some("12"), Some("9")),
+                "type=vod&action=get_ordered_list&movie_id=7&season_id=12&episode_id=9&p=1",
+            ),
+            (
+                PortalQuestion::TitleLink { cmd: &Secret::new("/media/7.mpg"), number: Some(3) },
+                "type=vod&action=create_link&cmd=%2Fmedia%2F7.mpg&series=3&forced_storage=&disable_ad=0&download=0",
+            ),
+        ] {
+            check(question, &device(), expected);
+        }
         check(
             PortalQuestion::Events { is_playing: true },
             &device(),

@@ -46,6 +46,8 @@ pub struct RemoteFile {
     upstream: Upstream,
     /// The address after all redirects; used first next time.
     place: Option<Place>,
+    /// The address that was made for the file; used until it fails.
+    made: Option<String>,
     /// Bytes that were read and have not been returned.
     pending: Bytes,
     /// Bytes of the body before the requested position.
@@ -81,16 +83,48 @@ impl RemoteFile {
     /// Creates the value with the permit for its connections; opens none.
     pub fn new(permit: Box<dyn Permit>, upstream: Upstream) -> Self {
         let http = HttpUpstream::new(permit, upstream.closer.clone()).with_read_bytes(FILE_PIECE_BYTES_MAX);
-        let pending = Bytes::new();
-        Self { http, upstream, place: None, pending, n_skipped: 0, n_left: 0, has_delivered: false }
+        Self {
+            http,
+            upstream,
+            place: None,
+            made: None,
+            pending: Bytes::new(),
+            n_skipped: 0,
+            n_left: 0,
+            has_delivered: false,
+        }
     }
 
     /// Opens a connection that begins at the byte `at`, and ends with the byte before `end` if that is given. An earlier
-    /// connection must have been closed. Cancelling closes it.
+    /// connection must have been closed. Cancelling closes it. An address that has to be made is made again when the one
+    /// made before has failed.
     ///
     /// # Errors
     /// The reason why the part is not available. The permit is kept.
     pub async fn open(
+        &mut self,
+        request: &OpenRequest,
+        at: u64,
+        end: Option<u64>,
+    ) -> Result<FilePart, UpstreamError> {
+        let Some(maker) = &request.address_maker else { return self.open_in_time(request, at, end).await };
+        if let Some(url) = self.made.clone() {
+            let known = OpenRequest { url, ..request.clone() };
+            match self.open_in_time(&known, at, end).await {
+                Err(error) if *error.cause() != Cause::Status(StatusCode::RANGE_NOT_SATISFIABLE.as_u16()) => {
+                    debug!("the address that was made for a file failed: {error}");
+                    self.forget_place();
+                }
+                opened => return opened,
+            }
+        }
+        let made = OpenRequest { url: maker.address().await?, ..request.clone() };
+        let opened = self.open_in_time(&made, at, end).await?;
+        self.made = Some(made.url);
+        Ok(opened)
+    }
+
+    async fn open_in_time(
         &mut self,
         request: &OpenRequest,
         at: u64,
@@ -109,9 +143,9 @@ impl RemoteFile {
         (self.n_skipped, self.n_left) = (0, 0);
     }
 
-    /// Forgets where redirects led to, because the next part is of another file.
+    /// Forgets where redirects led to and what was made, because the next part is of another file.
     pub fn forget_place(&mut self) {
-        self.place = None;
+        (self.place, self.made) = (None, None);
     }
 
     /// Reads the next bytes, at most [`FILE_PIECE_BYTES_MAX`]; `None` at the end of the part. Cancel-safe.

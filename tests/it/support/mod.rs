@@ -13,6 +13,7 @@ pub mod hostile;
 pub mod namespace;
 pub mod panel;
 pub mod portal;
+pub mod portal_offers;
 pub mod random;
 pub mod reverse_proxy;
 pub mod schedules_direct;

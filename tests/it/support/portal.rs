@@ -11,6 +11,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
+use super::portal_offers::{OfferedProgramme, OfferedTitle, day, file_bytes, guide, titles};
 use super::signal::Picture;
 use super::upstream::{Cut, MockResponse, Provider, RecordedRequest};
 
@@ -30,11 +31,20 @@ pub struct OfferedChannel {
     pub is_censored: bool,
     /// Its command contains its address, and no link is made.
     pub is_direct: bool,
+    /// Hours of its archive; 0 for none.
+    pub archive_hours: u32,
 }
 
 impl OfferedChannel {
     pub fn new(id: u32, name: impl Into<String>) -> OfferedChannel {
-        OfferedChannel { id, name: name.into(), genre: 2, is_censored: false, is_direct: false }
+        OfferedChannel {
+            id,
+            name: name.into(),
+            genre: 2,
+            is_censored: false,
+            is_direct: false,
+            archive_hours: 0,
+        }
     }
 }
 
@@ -57,13 +67,26 @@ struct State {
     channels: Vec<OfferedChannel>,
     /// `get_all_channels` is answered.
     lists_all: bool,
-    /// The links that were made, by path: the channel, and whether it has not been opened.
-    links: BTreeMap<String, (u32, bool)>,
+    programmes: Vec<OfferedProgramme>,
+    /// The titles of the module of films, and those of the module of series.
+    titles: Vec<OfferedTitle>,
+    series: Vec<OfferedTitle>,
+    /// The links that were made, by path.
+    links: BTreeMap<String, Link>,
     n_made: usize,
     /// Refuses all questions of boxes with a token, with this status; 200 says it in the text.
     refuses: Option<u16>,
     /// Answers pages after the first one with this.
     later_pages: Option<Value>,
+}
+
+/// A link that was made.
+#[derive(Debug)]
+enum Link {
+    /// To a channel. It opens once.
+    Channel { id: u32, is_new: bool },
+    /// To a file with these bytes.
+    File(Vec<u8>),
 }
 
 pub struct Portal {
@@ -113,6 +136,22 @@ impl Portal {
 
     pub fn offers(&self, channels: Vec<OfferedChannel>) {
         self.state.lock().channels = channels;
+    }
+
+    /// Has these programmes in its guide and, once they are over, in its archive.
+    pub fn broadcasts(&self, programmes: Vec<OfferedProgramme>) {
+        self.state.lock().programmes = programmes;
+    }
+
+    /// Has these titles in its module of films, and in that of series.
+    pub fn has_titles(&self, titles: Vec<OfferedTitle>, series: Vec<OfferedTitle>) {
+        let mut state = self.state.lock();
+        (state.titles, state.series) = (titles, series);
+    }
+
+    /// Lets the links to files expire.
+    pub fn expires_files(&self) {
+        self.state.lock().links.retain(|_, it| !matches!(it, Link::File(_)));
     }
 
     /// Lists its channels by page only.
@@ -173,17 +212,17 @@ impl State {
     fn answer(&mut self, request: &RecordedRequest, base: &str) -> Option<MockResponse> {
         let path = request.path.split('?').next().unwrap_or_default();
         if path.starts_with("/play/") {
-            return Some(self.play(&request.path));
+            return Some(self.play(request));
         }
         (path == ENTRY_POINT).then(|| self.portal(request, base))
     }
 
-    /// Plays the channel of a link that was not opened before, and any channel at its own address.
-    fn play(&mut self, path: &str) -> MockResponse {
-        let link = self.links.get_mut(path).map(|it| (it.0, std::mem::take(&mut it.1)));
-        let id = match link {
-            Some((id, true)) => Some(id),
-            Some((_, false)) => None,
+    /// Plays the channel of a link that was not opened before, any channel at its own address, and files.
+    fn play(&mut self, request: &RecordedRequest) -> MockResponse {
+        let path = request.path.as_str();
+        let id = match self.links.get_mut(path) {
+            Some(Link::File(bytes)) => return send_file(bytes, request),
+            Some(Link::Channel { id, is_new }) => std::mem::take(is_new).then_some(*id),
             None => path.rsplit('/').next().and_then(|it| it.parse().ok()),
         };
         let channel = id.and_then(|id| self.channels.iter().find(|it| it.id == id));
@@ -232,6 +271,24 @@ impl State {
             }
             ("itv", "get_ordered_list") => self.page(request, base, &mac),
             ("itv", "create_link") => self.make_link(&mac, request, base),
+            ("itv", "get_epg_info") => {
+                says(&guide(&self.programmes, value(request, "period").parse().unwrap_or(3)))
+            }
+            ("epg", "get_simple_data_table") => {
+                let (channel, date) = (value(request, "ch_id"), value(request, "date"));
+                let page = value(request, "p").parse().unwrap_or(1);
+                says(&day(&self.programmes, &channel, &date, page))
+            }
+            ("tv_archive" | "vod", "create_link") => self.make_file_link(&mac, &asked.0, request, base),
+            ("vod", "get_categories") => says(&json!([
+                { "id": "*", "title": "All", "alias": "*" },
+                { "id": "3", "title": "Crime", "alias": "crime", "censored": 0 },
+                { "id": "4", "title": "Late", "alias": "late", "censored": 1 },
+            ])),
+            ("series", "get_categories") if self.series.is_empty() => says(&json!(false)),
+            ("series", "get_categories") => says(&json!([{ "id": "8", "title": "Shows", "alias": "shows" }])),
+            ("vod", "get_ordered_list") => says(&titles(&self.titles, false, |it| value(request, it))),
+            ("series", "get_ordered_list") => says(&titles(&self.series, true, |it| value(request, it))),
             ("watchdog", "get_events") => {
                 self.boxes.entry(mac).or_default().n_events += 1;
                 says(&json!({ "data": { "msgs": 0, "additional_services_on": "1" } }))
@@ -296,6 +353,7 @@ impl State {
                 "censored": u8::from(it.is_censored), "tv_genre_id": it.genre.to_string(), "logo": "",
                 "xmltv_id": format!("{}.example", it.id), "use_http_tmp_link": u8::from(!it.is_direct).to_string(),
                 "use_load_balancing": "0", "status": 1, "open": 1,
+                "enable_tv_archive": u8::from(it.archive_hours > 0), "tv_archive_duration": it.archive_hours,
             })
         });
         listed.collect()
@@ -309,12 +367,56 @@ impl State {
         };
         self.n_made += 1;
         let path = format!("/play/{}/{id}?token={}", account_of(mac), self.n_made);
-        self.links.insert(path.clone(), (id, true));
+        self.links.insert(path.clone(), Link::Channel { id, is_new: true });
         says(&json!({
             "id": id.to_string(), "cmd": format!("ffmpeg {base}{path}"), "streamer_id": 0, "link_id": 1, "load": 0,
             "error": "",
         }))
     }
+}
+
+impl State {
+    /// Makes the link of a programme in the archive, or of a file of a title.
+    fn make_file_link(
+        &mut self,
+        mac: &str,
+        module: &str,
+        request: &RecordedRequest,
+        base: &str,
+    ) -> MockResponse {
+        let (cmd, series) = (value(request, "cmd"), value(request, "series"));
+        let of_media = cmd.rsplit("/media/").next().and_then(|it| it.strip_suffix(".mpg"));
+        let id = of_media.and_then(|it| it.parse::<u32>().ok());
+        let is_known = match module {
+            "tv_archive" => self.programmes.iter().any(|it| Some(it.id) == id),
+            _ => {
+                cmd.starts_with("season-")
+                    || of_media.is_some_and(|it| it.starts_with("file_"))
+                    || self.titles.iter().any(|it| Some(it.id) == id)
+            }
+        };
+        if !is_known {
+            return says(&json!({ "id": null, "cmd": "", "error": "nothing_to_play" }));
+        }
+        self.n_made += 1;
+        let name = format!("{module} {cmd} {series}");
+        let path = format!("/play/{}/file?token={}", account_of(mac), self.n_made);
+        self.links.insert(path.clone(), Link::File(file_bytes(name.trim())));
+        says(
+            &json!({ "id": "1", "cmd": format!("ffmpeg {base}{path}"), "storage_id": "1", "load": 0, "error": "" }),
+        )
+    }
+}
+
+/// Sends a file, or the requested part of it.
+fn send_file(bytes: &[u8], request: &RecordedRequest) -> MockResponse {
+    const TYPE: &str = "application/octet-stream";
+    let range = request.header("Range").and_then(|it| it.strip_prefix("bytes="));
+    let Some((first, last)) = range.and_then(|it| it.split_once('-')) else {
+        return MockResponse::text(TYPE, bytes);
+    };
+    let first = first.parse().unwrap_or(0);
+    MockResponse::part(TYPE, bytes, first, last.parse().unwrap_or(usize::MAX))
 }
 
 /// Returns an answer in the envelope of portals.

@@ -39,32 +39,31 @@ pub(super) struct SentDevice {
     password: Option<Option<Secret>>,
 }
 
+/// Takes the fields of a device, except for the login, out of an edit of an account or a profile: both have them under the
+/// same names.
+macro_rules! sent_device {
+    ($edit:expr) => {
+        SentDevice {
+            mac_address: $edit.mac_address.take(),
+            serial_number: $edit.serial_number.take(),
+            device_id: $edit.device_id.take(),
+            device_id2: $edit.device_id2.take(),
+            signature: $edit.signature.take(),
+            device_model: $edit.device_model.take(),
+            ..SentDevice::default()
+        }
+    };
+}
+
 impl SentDevice {
     /// Takes the fields of a device, except for the login, out of an edit of an account.
     pub(super) fn from_account(edit: &mut M3UAccountEdit) -> Self {
-        Self {
-            mac_address: edit.mac_address.take(),
-            serial_number: edit.serial_number.take(),
-            device_id: edit.device_id.take(),
-            device_id2: edit.device_id2.take(),
-            signature: edit.signature.take(),
-            device_model: edit.device_model.take(),
-            ..Self::default()
-        }
+        sent_device!(edit)
     }
 
     /// Takes the fields of a device out of an edit of a profile.
     pub(super) fn from_profile(edit: &mut M3UAccountProfileEdit) -> Self {
-        Self {
-            mac_address: edit.mac_address.take(),
-            serial_number: edit.serial_number.take(),
-            device_id: edit.device_id.take(),
-            device_id2: edit.device_id2.take(),
-            signature: edit.signature.take(),
-            device_model: edit.device_model.take(),
-            username: edit.username.take(),
-            password: edit.password.take(),
-        }
+        sent_device!(edit).with_login(edit.username.take(), edit.password.take())
     }
 
     /// Adds the login, which accounts of several types have.

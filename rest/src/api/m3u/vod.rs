@@ -182,7 +182,7 @@ pub(in crate::api) fn start_refresh(
         VodRefreshStart::NoSuchAccount => Err("The account was deleted."),
         VodRefreshStart::Inactive => Err("The account is not active."),
         VodRefreshStart::NoPanel => Err(
-            "Only accounts of the type XC have films and series of their own; those of a playlist come with its refresh.",
+            "Only accounts of the types XC and STALKER have films and series of their own; those of a playlist come with its refresh.",
         ),
         VodRefreshStart::NotWanted => Err("The account does not import films and series; set enable_vod."),
     }
@@ -255,12 +255,13 @@ pub(super) fn change_category(
 pub(super) async fn after_change(call: &Call, before: Option<&Account>, now: &Account) {
     let wants = |it: &Account| it.is_active && it.enable_vod;
     let is_new = wants(now) && before.is_none_or(|it| !wants(it) || it.list != now.list);
-    let has_panel = now.list.panel().is_some();
+    let lists_titles = now.list.lists_titles();
     if before.is_some_and(|it| it.list != now.list) {
         call.rest().imports.vod_importer.has_new_panel(now.id);
     }
     // A new account, or one with a new panel, is refreshed as a whole, and its films and series follow.
-    if is_new && has_panel && before.is_some_and(|it| it.list == now.list && it.is_active == now.is_active) {
+    if is_new && lists_titles && before.is_some_and(|it| it.list == now.list && it.is_active == now.is_active)
+    {
         call.rest().imports.vod_importer.refresh(now.id, false);
     }
     if before.is_some_and(|it| it.load_all_episodes != now.load_all_episodes) {
@@ -270,7 +271,7 @@ pub(super) async fn after_change(call: &Call, before: Option<&Account>, now: &Ac
 
 /// Returns whether films and episodes of a playlist become titles, or streams again.
 pub(super) fn moves_entries(before: &Account, now: &Account) -> bool {
-    before.enable_vod != now.enable_vod && now.list.panel().is_none()
+    before.enable_vod != now.enable_vod && !now.list.lists_titles()
 }
 
 #[cfg(test)]

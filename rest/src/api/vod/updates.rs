@@ -138,7 +138,7 @@ async fn refresh(call: Call, body: AccountSelection) -> Result<Accepted<Refreshe
     let wanted = match body.m3u_accounts {
         Some(ids) => ids,
         None => {
-            let is_meant = |it: &Account| it.is_active && it.enable_vod && it.list.panel().is_some();
+            let is_meant = |it: &Account| it.is_active && it.enable_vod && it.list.lists_titles();
             accounts.iter().filter(|it| is_meant(it)).map(|it| it.id).collect()
         }
     };

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use domain::account::Account;
+use domain::account::{Account, PlaylistLocation};
 use domain::ids::{AccountId, EpisodeId, VodCategoryId};
+use domain::portal::shown_address;
 use domain::vod::{Episode, EpisodeOffer, Relation, Title, TitleId, TitleKind, VodCategory, VodSync};
 use resource_derive::View;
 use route_frame::call::Call;
@@ -406,7 +407,11 @@ impl VodLookup {
 
     pub(super) fn account(&self, id: AccountId) -> AccountNameView {
         let account = self.accounts.get(id.0);
-        let account_type = if account.is_some_and(|it| it.list.panel().is_some()) { "XC" } else { "STD" };
+        let account_type = match account.map(|it| &it.list) {
+            Some(PlaylistLocation::Panel(_)) => "XC",
+            Some(PlaylistLocation::Portal(_)) => "STALKER",
+            _ => "STD",
+        };
         AccountNameView { id, name: account.map(|it| it.name.clone()).unwrap_or_default(), account_type }
     }
 
@@ -558,7 +563,7 @@ impl VodLookup {
             last_seen: last_seen.map(Time),
             last_advanced_refresh: relation.details_at.map(Time),
             last_episode_refresh: relation.episodes_at.map(Time),
-            url: url.map(|it| it.expose().to_owned()),
+            url: url.map(shown_address),
             custom_properties: self.properties(&relation.custom_properties),
         }
     }
@@ -611,7 +616,7 @@ impl VodLookup {
             stream_id: self.provider_id(&offer.provider_id, offer.address.is_some()),
             container_extension: offer.extension.clone(),
             is_stale: offer.last_seen.is_some(),
-            url: url.map(|it| it.expose().to_owned()),
+            url: url.map(shown_address),
         }
     }
 }
