@@ -93,7 +93,8 @@ async fn the_past_of_a_channel_of_a_portal_plays_from_its_archive() {
     let mut ids = Vec::new();
     for stream in &streams {
         fixture.channel_from(stream).await;
-        ids.push(fixture.gateway.channel(stream["name"].as_str().unwrap()).id.0);
+        let channels = fixture.gateway.models().channels.load();
+        ids.push(channels.iter().find(|it| stream["name"] == it.name.as_str()).expect("it was made").id.0);
     }
     let anna = create_user(&fixture.gateway, "anna", |_| {}).await;
     let password = utf8_percent_encode(&anna.password, NON_ALPHANUMERIC);

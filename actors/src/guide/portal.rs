@@ -69,7 +69,8 @@ impl PortalInput {
         let (models, id) = (&self.context.models, self.account.id);
         let until = Instant::now() + FIRST_IMPORT_TIMEOUT;
         while models.refreshes.load().get(id.0).is_none() && Instant::now() < until {
-            self.context.wait(sleep(FIRST_IMPORT_PERIOD))?;
+            // A sleep begins on the runtime, not on this thread.
+            self.context.wait(async { sleep(FIRST_IMPORT_PERIOD).await })?;
         }
         let mut channels = HashMap::new();
         models.store.collection::<Stream>().for_each_of(u64::from(id.0), |stream: Stream| {
