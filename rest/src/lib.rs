@@ -35,6 +35,7 @@ mod plugin_tests;
 mod reads;
 mod record;
 pub mod recording_artwork;
+mod revisions;
 mod saved_upload;
 mod status;
 #[cfg(test)]
@@ -93,6 +94,7 @@ fn routes_of(port: Port) -> Vec<Route> {
     [api::routes(), api_docs::routes(), player::api_routes(), status::routes(), ui::routes(), players]
         .into_iter()
         .flatten()
+        .map(revisions::with_record)
         .collect()
 }
 

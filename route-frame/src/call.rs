@@ -15,6 +15,7 @@ use domain::secret::Secret;
 use domain::user::{User, UserLevel};
 use http::header::COOKIE;
 use http::{HeaderMap, Method};
+use parking_lot::Mutex;
 use server::caller::Caller;
 use server::reply::Refusal;
 use services::archives::ChannelArchives;
@@ -24,6 +25,7 @@ use storage::records::append_audit_entry;
 use url::form_urlencoded::Serializer;
 use uuid::Uuid;
 
+use super::revision::{IfMatch, RecordKey};
 use super::route::Route;
 use crate::context::FrameContext;
 
@@ -61,6 +63,12 @@ pub struct Call {
     pub query: Arc<Query>,
     /// Names of the fields of the body, as the route declares them.
     pub(super) fields: Vec<&'static str>,
+    /// The record that the request is about.
+    pub(super) record: Option<RecordKey>,
+    /// The condition that this record fulfils in the write.
+    pub(super) if_match: Option<IfMatch>,
+    /// The digest of this record after the write.
+    pub(super) written: Arc<Mutex<Option<u64>>>,
 }
 
 /// Path, headers and query may contain credentials.
@@ -202,6 +210,21 @@ fn record_changes(write: &mut Write<'_>, entry: Option<AuditEntry>) -> Result<()
     Ok(append_audit_entry(write, AuditEntry { records, n_records, ..entry })?)
 }
 
+/// Returns the digest of a record, as the write sees it.
+fn digest_of(write: &Write<'_>, record: Option<RecordKey>) -> Result<Option<u64>, Refusal> {
+    let Some(RecordKey { collection, id }) = record else { return Ok(None) };
+    Ok(write.digest(collection, id)?)
+}
+
+/// Refuses a write of a record that is another one than the client knows.
+fn check_unchanged(
+    write: &Write<'_>,
+    record: Option<RecordKey>,
+    if_match: Option<&IfMatch>,
+) -> Result<(), Refusal> {
+    if_match.map_or(Ok(()), |it| it.check(digest_of(write, record)?))
+}
+
 impl Call {
     /// Makes a call of this route from no network, without credentials, headers, parameters and query.
     pub fn new(frame: Arc<FrameContext>, route: &Route, caller: Caller) -> Self {
@@ -218,6 +241,9 @@ impl Call {
             path: route.path.to_owned(),
             query: Arc::default(),
             fields: Vec::new(),
+            record: None,
+            if_match: None,
+            written: Arc::default(),
         }
     }
 
@@ -351,9 +377,13 @@ impl Call {
         R: Send + 'static,
     {
         let entry = self.user.as_ref().filter(|it| it.may(UserLevel::Admin)).map(|it| self.audit_entry(it));
+        let (record, if_match) = (self.record, self.if_match.clone());
+        let written = Arc::clone(&self.written);
         self.frame.models.store.write(move |write| {
+            check_unchanged(write, record, if_match.as_ref())?;
             let done = fill(write)?;
             record_changes(write, entry)?;
+            *written.lock() = digest_of(write, record)?;
             Ok(done)
         })
     }

@@ -19,9 +19,10 @@ use futures_util::{Stream, StreamExt};
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, CONTENT_ENCODING, CONTENT_LENGTH,
-    CONTENT_TYPE, HeaderValue, ORIGIN, VARY, WARNING,
+    CONTENT_TYPE, ETAG, HeaderValue, IF_MATCH, ORIGIN, VARY, WARNING,
 };
 use http::{HeaderMap, Method, StatusCode};
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use server::Routes;
 use server::caller::{Caller, caller};
@@ -34,6 +35,7 @@ use warp::reply::Response as Reply;
 use super::access::Access;
 use super::call::{Call, QUERY_PASSWORD, QUERY_USERNAME};
 use super::input::{FileInput, RequestInput};
+use super::revision::{IfMatch, RecordKey, tag};
 use super::route::{Answer, PageReaders, Redirect, Route};
 use super::router::{PathMatch, Router};
 use super::upload::{FILE, Upload, UploadLimits, read_multipart, read_whole};
@@ -110,6 +112,7 @@ async fn answer(
         }
         return Err(Refusal::wrong_method(&request.method, found.allow()));
     };
+    let get = found.route(&Method::GET).cloned();
     let has_every_reader = route.readers == PageReaders::Every;
     let call = Call {
         method: request.method,
@@ -120,6 +123,10 @@ async fn answer(
         query: Arc::new(Query::parse(&request.query)),
         ..Call::new(frame, &route, request.caller)
     };
+    // A deletion has no answer that could be the record.
+    let shows_record =
+        route.record.is_some() && call.method != Method::DELETE && call.headers.contains_key(IF_MATCH);
+    let present = get.filter(|_| shows_record).map(|it| (it, call.clone()));
     let on_refusal = route.on_refusal.filter(|_| call.method == Method::GET).map(|it| (it, call.clone()));
     let mut answer = run(&route, call, body).await;
     if let Some((on_refusal, call)) = on_refusal
@@ -127,7 +134,20 @@ async fn answer(
     {
         answer = on_refusal(call, refusal).await;
     }
+    if let (Some((get, call)), Err(refusal)) = (present, &answer)
+        && refusal.is(StatusCode::PRECONDITION_FAILED)
+    {
+        return with_present_record(&get, call).await;
+    }
     if has_every_reader { Ok(for_every_page(answer)) } else { answer }
+}
+
+/// Answers a write whose condition does not hold: with the record as the caller sees it now.
+async fn with_present_record(get: &Route, call: Call) -> Result<Reply, Refusal> {
+    let call = Call { method: Method::GET, pattern: get.path, ..call };
+    let mut reply = run(get, call, futures_util::stream::empty::<Result<bytes::Bytes, _>>()).await?;
+    *reply.status_mut() = StatusCode::PRECONDITION_FAILED;
+    Ok(reply)
 }
 
 /// Lets pages of any origin read an answer.
@@ -201,15 +221,56 @@ pub async fn run(
     call.fields = route.inputs.body.map(|it| it.sent_fields(&body)).unwrap_or_default();
     call.fields.extend(file.as_ref().map(|_| FILE));
     let input = RequestInput { query: Arc::clone(&call.query), body, file, is_partial };
+    let revision = Revision::of(route, &mut call)?;
     let is_for_every_page = route.readers == PageReaders::WithLogin && call.user.is_some();
     let answer = (route.handler)(call, &input)?;
     // The handler may wait for long.
     drop(input);
     let mut answer = answer.await;
-    if let (Ok(reply), Some(warning)) = (&mut answer, warning) {
-        reply.headers_mut().insert(WARNING, warning);
+    if let Ok(reply) = &mut answer {
+        reply.headers_mut().extend(warning.map(|it| (WARNING, it)));
+        revision.describe(reply);
     }
     if is_for_every_page { Ok(for_every_page(answer)) } else { answer }
+}
+
+/// The revision of the record of an answer.
+struct Revision {
+    /// For a read: as it was before, so that a change meanwhile does not get the tag of the older record.
+    before: Option<u64>,
+    /// For a write.
+    written: Arc<Mutex<Option<u64>>>,
+}
+
+impl Revision {
+    /// Notes the record that a request is about, and the condition of a write.
+    ///
+    /// # Errors
+    /// The record is another one than the client knows: 412.
+    fn of(route: &Route, call: &mut Call) -> Result<Self, Refusal> {
+        let mut before = None;
+        if let Some(collection) = route.record {
+            let key = RecordKey { collection, id: call.id()? };
+            let digest = call.frame.models.store.digest(collection, key.id)?;
+            call.record = Some(key);
+            match route.is_write() {
+                true => {
+                    call.if_match = IfMatch::from_headers(&call.headers);
+                    call.if_match.as_ref().map_or(Ok(()), |it| it.check(digest))?;
+                }
+                false => before = digest,
+            }
+        }
+        Ok(Self { before, written: Arc::clone(&call.written) })
+    }
+
+    /// Adds the entity tag, unless the answer has one.
+    fn describe(&self, reply: &mut Reply) {
+        let digest = self.before.or_else(|| self.written.lock().take());
+        if let Some(digest) = digest.filter(|_| reply.status().is_success()) {
+            reply.headers_mut().entry(ETAG).or_insert_with(|| tag(digest));
+        }
+    }
 }
 
 /// Returns a header that names the members of a body that are no fields, if it has such.

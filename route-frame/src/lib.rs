@@ -16,6 +16,7 @@ pub mod openapi;
 pub mod pace;
 pub mod picture;
 pub mod plugin;
+mod revision;
 pub mod route;
 pub mod router;
 pub mod states;

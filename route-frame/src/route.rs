@@ -58,6 +58,9 @@ pub struct Route {
     pub body_bytes_max: usize,
     /// Maximum size of an uploaded file, in bytes.
     pub upload_bytes_max: u64,
+    /// The collection of the stored record that the parameter `{id}` names: its revision is the entity tag of the answer, and
+    /// a condition of a write.
+    pub record: Option<&'static str>,
     /// Answers instead of a refusal, for GET.
     pub on_refusal: Option<OnRefusal>,
     /// Further paths that the route serves, besides those of all other routes.
@@ -218,6 +221,7 @@ impl Route {
             refused_to_plugins: None,
             body_bytes_max: BODY_BYTES_MAX,
             upload_bytes_max: 0,
+            record: None,
             on_refusal: None,
             also_at: None,
             handler,
@@ -246,6 +250,18 @@ impl Route {
     /// network alone could otherwise be read by every page that somebody on this network opens.
     pub fn for_any_origin_with_login(self) -> Self {
         Route { readers: PageReaders::WithLogin, ..self }
+    }
+
+    /// Declares the collection of the stored record that the parameter `{id}` names.
+    pub fn of_record(self, collection: &'static str) -> Self {
+        let route = Route { record: Some(collection), ..self };
+        let other = "The record is not the one of `If-Match`.";
+        let shown = "The record is not the one of `If-Match`. The answer is the record as it is now.";
+        match route.method {
+            Method::DELETE => route.refuses(StatusCode::PRECONDITION_FAILED, other),
+            _ if route.is_write() => route.refuses_plainly(StatusCode::PRECONDITION_FAILED, shown),
+            _ => route,
+        }
     }
 
     /// Declares that the route changes nothing although its method is not GET.

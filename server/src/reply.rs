@@ -106,6 +106,11 @@ impl Refusal {
         Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error")
     }
 
+    /// Returns whether the refusal has this status.
+    pub fn is(&self, status: StatusCode) -> bool {
+        self.status == status
+    }
+
     pub fn status(status: StatusCode) -> Self {
         let detail = status.canonical_reason().unwrap_or("error").to_lowercase();
         Refusal::new(status, detail)

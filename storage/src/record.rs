@@ -141,6 +141,11 @@ pub(crate) fn hash(index: &str, value: &[u8]) -> u64 {
     hasher.finish()
 }
 
+/// Returns a digest of an encoded record.
+pub(crate) fn digest(bytes: &[u8]) -> u64 {
+    hash("", bytes)
+}
+
 /// Returns a hash of a list of blocks and the commits that wrote them. A collision is very unlikely; the hash is not
 /// used for security.
 pub(crate) fn fingerprint(blocks: impl Iterator<Item = (u32, u64)>) -> u64 {

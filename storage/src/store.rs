@@ -18,7 +18,7 @@ use crate::engine::statistics::StoreStatistics;
 use crate::engine::vault::Vault;
 use crate::error::{Error, Result, StopReason};
 use crate::folders::create_folder;
-use crate::read::collection::Collection;
+use crate::read::collection::{Collection, record_digest};
 use crate::read::table::{self, Table};
 use crate::read::view::{self, Built, Reader, RegisterView, View};
 use crate::record::{CollectionKind, Record, Schema};
@@ -123,6 +123,15 @@ impl Store {
     /// When the type is not in the schema.
     pub fn collection<T: Record>(&self) -> Collection<'_, T> {
         Collection::new(&self.shared)
+    }
+
+    /// Returns a digest of a record as it is stored: it changes with every change of the record, and with nothing else. `None`
+    /// without the record.
+    ///
+    /// # Panics
+    /// When the collection is not in the schema.
+    pub fn digest(&self, collection: &str, id: u32) -> Result<Option<u64>> {
+        record_digest(&self.shared, collection, id)
     }
 
     /// Runs a function on the writer's thread and commits its changes atomically. Returns once they are durable. The

@@ -9,7 +9,18 @@ use std::ops::RangeInclusive;
 use crate::engine::shared::Shared;
 use crate::error::Result;
 use crate::read::encoded::EncodedCollection;
-use crate::record::{CollectionKind, Key, Keys, Record, decode, has_key};
+use crate::record::{CollectionKind, Key, Keys, Record, decode, digest, has_key};
+
+/// Returns the digest of a record of a collection.
+pub(crate) fn record_digest(shared: &Shared, collection: &str, id: u32) -> Result<Option<u64>> {
+    let records = EncodedCollection::new(shared, shared.schema.number(collection));
+    let mut found = None;
+    records.read(id, &mut |bytes| {
+        found = Some(digest(bytes));
+        Ok(())
+    })?;
+    Ok(found)
+}
 
 /// The committed records of one type.
 pub struct Collection<'a, T> {

@@ -20,7 +20,7 @@ use crate::engine::block::Block;
 use crate::engine::shared::Shared;
 use crate::engine::state::{Pairs, Partition, pair_of};
 use crate::error::{Error, Result};
-use crate::record::{CollectionKind, EncodedRecord, Key, Keys, Record, Sharing, decode, has_key};
+use crate::record::{CollectionKind, EncodedRecord, Key, Keys, Record, Sharing, decode, digest, has_key};
 use crate::write::overlay::Overlay;
 
 /// The changes of one write. Its reads see the committed records with these changes.
@@ -96,6 +96,14 @@ impl Write<'_> {
 
     pub fn get<T: Record>(&self, id: u32) -> Result<Option<T>> {
         self.bytes(self.shared.schema.number(T::COLLECTION), id)?.map(|bytes| decode(&bytes)).transpose()
+    }
+
+    /// Returns the digest of a record as this write sees it, like [`Store::digest`](crate::Store::digest).
+    ///
+    /// # Panics
+    /// When the collection is not in the schema.
+    pub fn digest(&self, collection: &str, id: u32) -> Result<Option<u64>> {
+        Ok(self.bytes(self.shared.schema.number(collection), id)?.map(|it| digest(&it)))
     }
 
     /// Returns the owner of a record of a paged collection, if the record exists. Does not read the disk.
