@@ -580,6 +580,7 @@ fn the_past_and_the_films_of_a_portal_are_read_by_the_gateway_with_each_device()
         let film =
             PortalStreamAddress { cmd: Secret::new(cmd), ..address(PortalMedia::Film { has_files: false }) };
         let version = TitleVersion {
+            protection: None,
             account: account.id,
             kind: TitleFileKind::Movie,
             provider_id: "7".to_owned(),
