@@ -295,7 +295,7 @@ async fn a_refused_network_sends_one_event_and_not_one_for_each_request() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_successful_refresh_sends_an_event_with_its_counts_and_a_failed_one_does_not() {
+async fn a_refresh_sends_an_event_with_its_counts_or_with_the_reason_of_its_failure() {
     let provider = Provider::start();
     let mut fixture = EventFixture::with_setup(Setup::new()).await;
     let at = "/get.php?username=anna&password=hunter2";
@@ -312,7 +312,11 @@ async fn a_successful_refresh_sends_an_event_with_its_counts_and_a_failed_one_do
     let id = made.body["id"].clone();
     ended(&fixture, made.body, "success").await;
 
-    let events = &fixture.expect_events(&["m3u_refresh"]).await[0];
+    let sent = fixture.expect_events(&["m3u_error", "m3u_refresh"]).await;
+    assert_eq!((&sent[0]["source_name"], &sent[0]["status"]), (&json!("Gone"), &json!("error")));
+    let reason = sent[0]["reason"].as_str().unwrap();
+    assert!(!reason.is_empty() && !reason.contains("hunter2"), "{reason}");
+    let events = &sent[1];
     assert_eq!((&events["source_name"], &events["source_id"]), (&json!("Provider"), &id));
     assert_eq!((&events["total_processed"], &events["streams_created"]), (&json!(2), &json!(2)));
     let others = [&events["programs_updated"], &events["streams_updated"], &events["streams_deleted"]];

@@ -246,14 +246,19 @@ async fn a_refresh_that_panics_is_an_error_of_that_refresh_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_a_successful_refresh_emits_an_event() {
+async fn a_refresh_emits_what_it_did_or_why_it_failed() {
     let turns = Turns::new(&["a", "fails"], |_| {}).await;
     turns.refresh(2).await;
     turns.refresh(3).await;
     sleep(7 * SECOND).await;
     turns.ends.add_permits(1);
     sleep(SECOND).await;
-    let events: Vec<_> = turns.scenario.system.events().recent().iter().map(|it| it.body.clone()).collect();
+    let mut events: Vec<_> =
+        turns.scenario.system.events().recent().iter().map(|it| it.body.clone()).collect();
+    let failed = events.iter().position(|it| matches!(it, EventBody::M3uError { .. }));
+    let EventBody::M3uError { source, status, reason } = events.remove(failed.unwrap()) else { panic!() };
+    assert_eq!((source.id, source.name.as_str(), status), (3, "fails", "error"));
+    assert!(!reason.is_empty());
     let expected = EventBody::M3uRefresh {
         source: RefreshRef { id: 2, name: "a".to_owned() },
         total_processed: 9,

@@ -44,6 +44,7 @@ const UNIQUE: Record<string, string> = {
 	'pages/setup/TestPlay.svelte: checks (check.name)': 'constants',
 	'pages/slots/SlotList.svelte: brief ? active.slice(0, PROFILES_BRIEF) : active (profile.profile)':
 		'ids; one entry for each profile',
+	'pages/sources/AccountForm.svelte: BOX_VALUES (name)': 'constants',
 	'pages/sources/NewSource.svelte: BOX_VALUES (name)': 'constants',
 	'pages/users/UserPanel.svelte: OUTPUT_FORMATS (format)': 'constants',
 	'pages/watch/PastProgrammes.svelte: playable (it.id)':
