@@ -76,7 +76,7 @@ pub struct User {
     /// Player secrets that were derived from an earlier counter are rejected.
     #[serde(default)]
     pub player_secret_counter: u32,
-    /// The end of the account, in milliseconds since 1970: from then on the user is treated as inactive. `None` is no end.
+    /// The end of the account, in milliseconds since 1970: from then on the user is treated as inactive. `None` if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<i64>,
     /// The last notice about the end.

@@ -46,7 +46,7 @@ const RECORDS: [(&str, &str); 18] = [
 /// Declares the record of a route, if it has one.
 pub(crate) fn with_record(route: Route) -> Route {
     match RECORDS.iter().find(|it| it.0 == route.path) {
-        Some((_, collection)) => route.of_record(collection),
+        Some((_, collection)) => route.about_record(collection),
         None => route,
     }
 }

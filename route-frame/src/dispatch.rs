@@ -41,7 +41,7 @@ use super::router::{PathMatch, Router};
 use super::upload::{FILE, Upload, UploadLimits, read_multipart, read_whole};
 use crate::context::FrameContext;
 
-/// What some editors write before a text in UTF-8.
+/// Some editors write it before a text in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// The query parameter with which a client asks for refusals of unknown fields.
 const STRICT: &str = "strict";
@@ -221,7 +221,7 @@ pub async fn run(
     call.fields = route.inputs.body.map(|it| it.sent_fields(&body)).unwrap_or_default();
     call.fields.extend(file.as_ref().map(|_| FILE));
     let input = RequestInput { query: Arc::clone(&call.query), body, file, is_partial };
-    let revision = Revision::of(route, &mut call)?;
+    let revision = Revision::new(route, &mut call)?;
     let is_for_every_page = route.readers == PageReaders::WithLogin && call.user.is_some();
     let answer = (route.handler)(call, &input)?;
     // The handler may wait for long.
@@ -247,7 +247,7 @@ impl Revision {
     ///
     /// # Errors
     /// The record is another one than the client knows: 412.
-    fn of(route: &Route, call: &mut Call) -> Result<Self, Refusal> {
+    fn new(route: &Route, call: &mut Call) -> Result<Self, Refusal> {
         let mut before = None;
         if let Some(collection) = route.record {
             let key = RecordKey { collection, id: call.id()? };
@@ -273,7 +273,7 @@ impl Revision {
     }
 }
 
-/// Returns a header that names the members of a body that are no fields, if it has such.
+/// Returns a header that names the members of a body that are not fields, if it has such.
 ///
 /// # Errors
 /// There are such members, and the client asks for `strict=true`.

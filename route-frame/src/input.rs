@@ -92,7 +92,7 @@ impl BodyShape {
         self.fields().filter(|it| it.is_in_bodies()).filter(is_sent).map(|it| it.name).collect()
     }
 
-    /// Returns the members of a body that are no fields, at most [`UNKNOWN_MAX`]. `shown` are the fields of the answer:
+    /// Returns the members of a body that are not fields, at most [`UNKNOWN_MAX`]. `shown` are the fields of the answer:
     /// clients send whole records back, whose other fields cannot be changed.
     pub(super) fn unknown_members<'a>(self, body: &'a Value, shown: &[Field]) -> Vec<&'a str> {
         let objects = match self {

@@ -459,6 +459,7 @@ impl Schemas {
                     "error": { "type": "string", "description": "The same as `detail`; of plugins only." },
                     "code": { "type": "string", "description": "Reason for which a token is invalid." },
                     "messages": { "type": "array", "items": { "type": "object" } },
+                    "id": { "type": "integer", "description": "The record that exists already." },
                     "conflicts": {
                         "type": "array",
                         "items": { "type": "object" },

@@ -253,7 +253,7 @@ impl Route {
     }
 
     /// Declares the collection of the stored record that the parameter `{id}` names.
-    pub fn of_record(self, collection: &'static str) -> Self {
+    pub fn about_record(self, collection: &'static str) -> Self {
         let route = Route { record: Some(collection), ..self };
         let other = "The record is not the one of `If-Match`.";
         let shown = "The record is not the one of `If-Match`. The answer is the record as it is now.";

@@ -41,7 +41,7 @@ impl FollowedGuides {
 
     /// Returns the guide that the channel of a recording shows now. `None` if it has none, or if a user chose another channel
     /// for the recording.
-    pub(crate) fn of(&self, recording: &Recording) -> Option<FollowedGuide> {
+    pub(crate) fn guide_of(&self, recording: &Recording) -> Option<FollowedGuide> {
         let followed = recording.followed.as_ref().filter(|it| it.channel == recording.channel)?;
         self.shown(followed)
     }

@@ -209,7 +209,7 @@ impl RecordingRules {
         let by_hand: Vec<_> = by_hand.collect();
         let sources = FollowedGuides::new(&self.models, &self.guides);
         let tests =
-            RuleSet::tests(rules.iter().map(|it| &**it), by_hand, |it| sources.of(it).map(|it| it.key));
+            RuleSet::tests(rules.iter().map(|it| &**it), by_hand, |it| sources.guide_of(it).map(|it| it.key));
         let mut cache = matches!(scope, RuleScope::All).then(|| self.state.matches.lock());
         let set = match &mut cache {
             Some(cache) => cache.set_of(tests),

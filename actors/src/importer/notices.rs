@@ -13,7 +13,7 @@ pub(super) struct DueNotice {
     notice: ExpiryNotice,
 }
 
-/// What ends.
+/// The login or the account that ends.
 enum Ending {
     Profile { account: RefreshRef, profile: ProfileId, profile_name: String },
     User { id: UserId, name: String },

@@ -29,7 +29,7 @@ pub(super) struct EndedDevices {
 }
 
 struct Ended {
-    /// What it watched.
+    /// The channel or title that it watched.
     target: Target,
     since: Instant,
     /// The last request for that, or the end.

@@ -18,7 +18,10 @@ impl Recording {
                         && is_near(self.start, other.start)
                         && is_near(self.end, other.end)
                 }
-                _ => has_same_times,
+                (one, other_one) => {
+                    let id = |it: &Option<RecordedProgramme>| it.as_ref().and_then(|it| it.id.clone());
+                    has_same_times && agree(id(one), id(other_one))
+                }
             }
     }
 }
@@ -86,6 +89,12 @@ mod tests {
             assert_eq!(first.is_of_same_airing(&other), expected, "{other:?}");
             assert_eq!(other.is_of_same_airing(&first), expected, "{other:?}");
         }
+        let of_guide = |id: &str| {
+            let programme = RecordedProgramme { id: Some(id.to_owned()), ..RecordedProgramme::default() };
+            Recording { programme: Some(programme), ..recording(1, 0, None) }
+        };
+        assert!(of_guide("77").is_of_same_airing(&of_guide("77")));
+        assert!(!of_guide("77").is_of_same_airing(&of_guide("78")));
         let third = recording(1, 0, Some(("Twice", Some(3))));
         assert!(!third.is_of_same_airing(&recording(1, 0, Some(("Twice", Some(4))))));
     }

@@ -56,7 +56,7 @@ pub(crate) struct UserView {
     /// Inactive users are refused everywhere.
     #[field(edit)]
     is_active: bool,
-    /// When the account ends: from then on the user is refused everywhere, and streams end. `null` is no end. Admins have
+    /// When the account ends: from then on the user is refused everywhere, and streams end. `null` if it has none. Admins have
     /// none.
     #[field(edit, example = "null")]
     exp_date: Option<Time>,

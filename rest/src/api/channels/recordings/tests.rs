@@ -273,7 +273,8 @@ async fn a_property_of_a_user_of_level_1_comes_before_the_setting_and_only_admin
     assert_eq!(rest.standard("GET", LIST, Value::Null).await.body["count"], 0);
     let unset = json!({ "custom_properties": { "recordings_enabled": null } });
     assert_eq!(rest.admin("PATCH", &path, unset).await.status, 200);
-    assert_eq!(rest.standard("POST", LIST, body).await.status, 201);
+    let later = json!({ "channel_id": 1, "start_time": at(3), "end_time": at(4) });
+    assert_eq!(rest.standard("POST", LIST, later).await.status, 201);
 }
 
 #[tokio::test]
