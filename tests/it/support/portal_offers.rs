@@ -122,14 +122,15 @@ pub fn guide(programmes: &[OfferedProgramme], hours: i64) -> Value {
     let mut data = serde_json::Map::new();
     for it in programmes.iter().filter(|it| it.stop > now && it.start < now + (hours + 2) * 3_600) {
         let of_channel = data.entry(it.channel.to_string()).or_insert_with(|| json!([]));
-        of_channel.as_array_mut().unwrap().push(programme(it));
+        of_channel.as_array_mut().expect("a list").push(programme(it));
     }
     json!({ "data": data })
 }
 
 /// Returns the answer to a question for a page of the programmes that begin on a day in UTC.
 pub fn day(programmes: &[OfferedProgramme], channel: &str, date: &str, page: usize) -> Value {
-    let date_of = |it: i64| Timestamp::from_second(it).unwrap().to_zoned(TimeZone::UTC).date().to_string();
+    let date_of =
+        |it: i64| Timestamp::from_second(it).expect("a time").to_zoned(TimeZone::UTC).date().to_string();
     let all = programmes.iter().filter(|it| it.channel.to_string() == channel && date_of(it.start) == date);
     let all: Vec<Value> = all.map(programme).collect();
     let data: Vec<&Value> = all.iter().skip((page.max(1) - 1) * DAY_PAGE).take(DAY_PAGE).collect();

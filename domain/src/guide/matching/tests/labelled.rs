@@ -103,7 +103,7 @@ fn listed() -> Vec<(String, String, usize)> {
             rows.push((format!("{}.{code}", name.replace(' ', "")), name, country));
         }
     }
-    let is_listed = |it: &(usize, (String, String, usize))| it.0 % 11 != 0;
+    let is_listed = |it: &(usize, (String, String, usize))| !it.0.is_multiple_of(11);
     rows.into_iter().enumerate().filter(is_listed).map(|it| it.1).collect()
 }
 
