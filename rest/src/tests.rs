@@ -347,14 +347,14 @@ async fn unknown_fields_beside_known_ones_are_named_or_refused() {
     let warning = |answer: &Answer| {
         answer.headers.get("warning").map(|it| it.to_str().unwrap().to_owned()).unwrap_or_default()
     };
-    let made = rest.admin("POST", channels, json!({ "name": "a", "nmae": 1, "b\r\n\"": 2 })).await;
-    assert_eq!((made.status, warning(&made).as_str()), (201, "299 - \"unknown fields: b, nmae\""));
+    let made = rest.admin("POST", channels, json!({ "name": "a", "label": 1, "b\r\n\"": 2 })).await;
+    assert_eq!((made.status, warning(&made).as_str()), (201, "299 - \"unknown fields: b, label\""));
     let path = format!("{channels}{}/", made.body["id"]);
     // A record that is sent back has fields that cannot be changed.
     let back = rest.admin("PUT", &path, made.body.clone()).await;
     assert_eq!((back.status, warning(&back).as_str()), (200, ""), "{}", back.text);
-    let strict = rest.admin("PATCH", &format!("{path}?strict=true"), json!({ "name": "c", "nmae": 1 })).await;
-    assert_eq!((strict.status, strict.body), (400, json!({ "nmae": ["There is no such field."] })));
+    let strict = rest.admin("PATCH", &format!("{path}?strict=true"), json!({ "name": "c", "label": 1 })).await;
+    assert_eq!((strict.status, strict.body), (400, json!({ "label": ["There is no such field."] })));
     assert_eq!(rest.admin("GET", &path, json!(null)).await.body["name"], "a");
     let many: serde_json::Map<_, _> = (0..100).map(|it| ("x".repeat(90 + it), json!(1))).collect();
     let named = warning(&rest.admin("POST", channels, json!(many)).await);
