@@ -353,7 +353,8 @@ async fn unknown_fields_beside_known_ones_are_named_or_refused() {
     // A record that is sent back has fields that cannot be changed.
     let back = rest.admin("PUT", &path, made.body.clone()).await;
     assert_eq!((back.status, warning(&back).as_str()), (200, ""), "{}", back.text);
-    let strict = rest.admin("PATCH", &format!("{path}?strict=true"), json!({ "name": "c", "label": 1 })).await;
+    let strict =
+        rest.admin("PATCH", &format!("{path}?strict=true"), json!({ "name": "c", "label": 1 })).await;
     assert_eq!((strict.status, strict.body), (400, json!({ "label": ["There is no such field."] })));
     assert_eq!(rest.admin("GET", &path, json!(null)).await.body["name"], "a");
     let many: serde_json::Map<_, _> = (0..100).map(|it| ("x".repeat(90 + it), json!(1))).collect();
