@@ -138,6 +138,7 @@ fn assert_keys(event: &Value) {
     let keys = match name {
         "client_connect" | "client_disconnect" => CLIENT,
         "m3u_refresh" => REFRESH,
+        "m3u_error" => &["source_id", "source_name", "status", "reason"],
         "login_failed" | "epg_blocked" | "m3u_blocked" => CALLER,
         "channel_error" => &[CHANNEL, &["error_message"]].concat(),
         _ => CHANNEL,
