@@ -31,7 +31,8 @@ export const text = texts({
 		isActive: 'Active',
 		isActiveHint: 'Inactive users are refused everywhere.',
 		expiry: 'Ends on',
-		expiryHint: 'From this day on the user is refused everywhere. Leave it empty for an account without an end.',
+		expiryHint:
+			'From this day on the user is refused everywhere. Leave it empty for an account without an end.',
 		streamLimit: 'Streams at the same time',
 		streamLimitHint: '0 means no limit.',
 		lineupsTitle: 'Lineups',
