@@ -41,9 +41,25 @@ export const api = createClient<paths>({
 	querySerializer: { array: { style: 'form', explode: false } },
 });
 
+/** The entity tags of the records that were read. */
+const tags = new WeakMap<object, string>();
+
+function remember(record: unknown, response: Response): void {
+	const tag = response.headers.get('ETag');
+	if (tag && typeof record === 'object' && record !== null) tags.set(record, tag);
+}
+
+/** Returns the headers of a write that is refused with 412 if the record has changed since it was read. */
+export function ifUnchanged(record: unknown): Record<string, string> {
+	const tag = typeof record === 'object' && record !== null ? tags.get(record) : undefined;
+	return tag ? { 'If-Match': tag } : {};
+}
+
 /** Returns the body of an answer. Throws `ApiError`. */
 export async function ok<T>(request: Promise<{ data?: T; error?: unknown; response: Response }>): Promise<T> {
 	const { data, error, response } = await request;
+	// With 412, the body is the record as it is now.
+	remember(response.ok ? data : error, response);
 	if (!response.ok) throw errorOf(response.status, error);
 	return data as T;
 }

@@ -37,6 +37,11 @@ export const common = texts({
 		next: 'Next',
 		done: 'Done',
 		name: 'Name',
+		changedMeanwhile:
+			'Somebody else has saved this meanwhile. Save again to overwrite it with your version, or take theirs.',
+		ownVersion: 'Yours',
+		savedVersion: 'Saved',
+		useSaved: 'Take the saved value',
 	},
 });
 
