@@ -71,7 +71,7 @@ pub(crate) async fn follow(
 ) {
     let mut changes = models.store.changes();
     // Covers commits before the subscription.
-    let mut next = Some(Round::ALL);
+    let (mut next, mut checked_at) = (Some(Round::ALL), now_ms());
     while let Some(round) = next {
         if round.settings {
             let settings = effective_settings(&models, &base);
@@ -82,6 +82,7 @@ pub(crate) async fn follow(
             }
         }
         if round.permissions {
+            checked_at = now_ms();
             switchboard.keep_permitted(|user, address, target| {
                 may_watch(&models, user, target) && may_connect(user, address)
             });
@@ -97,18 +98,19 @@ pub(crate) async fn follow(
         }
         next = tokio::select! {
             round = next_round(&mut changes) => round,
-            () = until_expiry(&models) => Some(Round { permissions: true, ..Round::default() }),
+            () = until_expiry(&models, checked_at) => Some(Round { permissions: true, ..Round::default() }),
         };
     }
 }
 
-/// Waits until the next account of a user ends.
-async fn until_expiry(models: &Models) {
+/// Waits until an account of a user ends or, if one has ended since the permissions were checked, not at all. Times are
+/// milliseconds since 1970.
+async fn until_expiry(models: &Models, checked_at: i64) {
     loop {
-        let now = now_ms();
-        let ends = models.users.load().iter().filter_map(|it| it.expires_at).filter(|it| *it > now).min();
+        let ends =
+            models.users.load().iter().filter_map(|it| it.expires_at).filter(|it| *it > checked_at).min();
         let Some(end) = ends else { return std::future::pending().await };
-        let wait = Duration::from_millis(u64::try_from(end - now).unwrap_or(0));
+        let wait = Duration::from_millis(u64::try_from(end.saturating_sub(now_ms())).unwrap_or(0));
         // The clock of the machine may be set meanwhile.
         tokio::time::sleep(wait.min(CLOCK_CHECK)).await;
         if now_ms() >= end {
