@@ -1,20 +1,16 @@
 //! Tests of plans, previews and trials.
 
+mod portals;
+mod titles;
+
 use super::*;
 use crate::account::PlaylistLocation;
 use crate::catchup::{Archive, ArchiveTimes};
-use crate::egress::Distance;
 use crate::entry_details::{OptionForm, PlayerOption};
-use crate::ids::VodCategoryId;
 use crate::panel::PanelLogin;
-use crate::playlist::delta::stream_properties;
-use crate::playlist::m3u::{self, PlaylistItem, PlaylistLimits};
-use crate::playlist::titles::{ListedFile, listed_title};
-use crate::portal::{MacAddress, PortalDevice, PortalMedia, PortalPlace, PortalStreamAddress};
 use crate::secret::Secret;
 use crate::server_group::ServerGroup;
-use crate::stream::{StreamOverrides, StreamProperties};
-use crate::vod::{Relation, RelationId};
+use crate::stream::StreamProperties;
 
 fn stream(id: u32, account: u32, url: &str) -> Stream {
     let properties = StreamProperties::new(format!("stream {id}"), SourceUrl::new(url));
@@ -323,73 +319,6 @@ fn a_part_of_the_past_comes_from_the_archives_that_are_deep_enough() {
 }
 
 #[test]
-fn a_protected_film_is_refused_by_name_or_left_to_players() {
-    let entry = |lines: &str| {
-        let text = format!("#EXTINF:-1 tvg-type=\"movie\",Film\n{lines}\nhttp://h/film.mp4\n");
-        let (items, _) = m3u::parse(text.as_bytes(), PlaylistLimits::default());
-        let entry = items.into_iter().find_map(|it| match it {
-            PlaylistItem::Entry(entry) => Some(entry),
-            _ => None,
-        });
-        let title = listed_title(stream_properties(entry.unwrap()), StreamOverrides::default()).unwrap();
-        let ListedFile::Film { address, .. } = title.file else { panic!("a film") };
-        let mut relation = Relation::new(RelationId(1), AccountId(1), VodCategoryId(1), "7", 0);
-        (relation.address, relation.custom_properties) = (Some(address), title.properties);
-        TitleVersion::from_movie(&relation)
-    };
-    let kodi = "#KODIPROP:inputstream.adaptive.license_type=";
-    let clear = entry("");
-    let proxied = records(&[], &[account(1, 1)], Delivery::Proxy);
-    for (system, named) in [
-        ("com.widevine.alpha", "Widevine"),
-        ("com.microsoft.playready", "PlayReady"),
-        ("org.w3.clearkey", "ClearKey"),
-        ("acme", "DRM"),
-    ] {
-        let version = entry(&format!("{kodi}{system}"));
-        assert_eq!(plan_title("Film", std::slice::from_ref(&version), &proxied), []);
-        let problem = title_problem(std::slice::from_ref(&version)).unwrap().to_string();
-        assert!(problem.contains(&format!("protected by {named}")), "{problem}");
-        // Another file of the film plays.
-        let both = [version.clone(), clear.clone()];
-        assert_eq!((plan_title("Film", &both, &proxied).len(), title_problem(&both)), (1, None));
-        let redirected = records(&[], &[account(1, 1)], Delivery::Redirect);
-        assert_eq!(plan_title("Film", &[version], &redirected).len(), 1);
-    }
-    assert_eq!(
-        (plan_title("Film", std::slice::from_ref(&clear), &proxied).len(), title_problem(&[clear])),
-        (1, None)
-    );
-}
-
-#[test]
-fn files_of_a_title_are_ordered_by_the_priority_of_their_accounts_and_then_by_health() {
-    let mut accounts = [account(1, 2), account(2, 1), account(3, 1)];
-    accounts[2].priority = 5;
-    let version = |account: u32| TitleVersion {
-        account: AccountId(account),
-        kind: TitleFileKind::Movie,
-        provider_id: "7".to_owned(),
-        address: Some(SourceUrl::new(format!("http://h{account}/7.mp4"))),
-        extension: "mp4".to_owned(),
-        is_stale: false,
-        protection: None,
-    };
-    let mut versions = [version(1), version(2), version(3)];
-    let mut records = records(&[], &accounts, Delivery::Proxy);
-    let order = |versions: &[TitleVersion], records: &TestRecords| -> Vec<u32> {
-        plan_title("Film", versions, records).iter().map(|it| it.candidate.pool.profile.0).collect()
-    };
-    assert_eq!(order(&versions, &records), [30, 11, 10, 20]);
-    records.file_ranks = vec![(ProfileId(11), 102), (ProfileId(30), 102)];
-    assert_eq!(order(&versions, &records), [30, 10, 20, 11], "the priority counts first");
-    records.file_ranks = vec![(ProfileId(20), 1)];
-    assert_eq!(order(&versions, &records), [30, 20, 11, 10]);
-    versions[2].is_stale = true;
-    assert_eq!(order(&versions, &records), [20, 11, 10, 30]);
-}
-
-#[test]
 fn a_preview_has_one_stream_with_every_profile_of_its_account_and_its_own_uuid() {
     let preview_of = |id| {
         let stream = stream(id, 1, "http://h/x");
@@ -494,106 +423,6 @@ fn live_streams_of_a_panel_are_asked_for_in_the_form_in_force() {
         ("http://tv.example/x.ts", false),
     ];
     check(&listed, LiveForm::M3u8, Delivery::Proxy, all);
-}
-
-#[test]
-fn a_stream_of_a_portal_is_read_by_the_gateway_with_each_device_and_without_secret_headers() {
-    let mut account = account(4, 3);
-    account.list =
-        PlaylistLocation::Portal(PortalPlace { server: SourceUrl::new("http://p.example"), endpoint: None });
-    account.headers.set("X-Token", "secret");
-    for (profile, end) in account.profiles.iter_mut().skip(1).zip(["01", "02"]) {
-        let mac = MacAddress::parse(&format!("00:1A:79:00:00:{end}")).unwrap();
-        (profile.device, profile.max_streams) = (Some(Box::new(PortalDevice::new(mac))), 0);
-    }
-    let address = PortalStreamAddress {
-        media: PortalMedia::Channel,
-        id: "7".to_owned(),
-        cmd: Secret::new("auto http://localhost/7"),
-        needs_link: true,
-    };
-    let url = address.url(&SourceUrl::new("http://p.example"));
-    let mut ruled = stream(2, 4, url.expose());
-    ruled.rule.url = Some(SourceUrl::new("stalker://p.example/itv/7"));
-    let mut edited = stream(3, 4, url.expose());
-    edited.manual.url = Some(SourceUrl::new("http://own.example/7.ts"));
-    for delivery in [Delivery::Proxy, Delivery::Redirect, Delivery::Command] {
-        for stream in [stream(1, 4, url.expose()), ruled.clone()] {
-            let plan = plan_of(&[stream], std::slice::from_ref(&account), delivery);
-            assert_eq!(
-                order(&plan).iter().map(|it| it.1).collect::<Vec<_>>(),
-                [42, 41],
-                "those with a device"
-            );
-            for candidate in &plan.candidates {
-                assert_eq!((&candidate.url, candidate.kind), (&url, SourceKind::HttpTs));
-                assert_eq!((candidate.profile, &candidate.command), (Delivery::Proxy, &None));
-                let foreign = Reach::named_by(Distance::Public, account.allowed_networks);
-                assert_eq!(candidate.reach, foreign, "its links are as foreign as the entries of a playlist");
-                assert_eq!(candidate.pool.max_streams, 1, "a box plays one stream");
-                assert!(candidate.headers.extra.is_empty(), "{:?}", candidate.headers);
-                assert!(candidate.headers.user_agent.as_ref().unwrap().contains("MAG200"));
-            }
-        }
-    }
-    let plan = plan_of(&[edited], std::slice::from_ref(&account), Delivery::Proxy);
-    assert!(plan.candidates.iter().all(|it| it.url.expose() == "http://own.example/7.ts"));
-    account.profiles.iter_mut().for_each(|it| it.device = None);
-    let plan = plan_of(&[stream(1, 4, url.expose())], &[account], Delivery::Proxy);
-    let reasons: Vec<_> = plan.unplayable.iter().map(|it| it.1.to_string()).collect();
-    assert_eq!(reasons, ["the profile of its account has no MAC address"]);
-    // The address is for the streams of portals alone.
-    let plan = plan_of(&[stream(1, 4, url.expose())], &[self::account(4, 1)], Delivery::Proxy);
-    assert!(plan.candidates.is_empty() && plan.unplayable.len() == 1);
-}
-
-#[test]
-fn the_past_and_the_films_of_a_portal_are_read_by_the_gateway_with_each_device() {
-    let mut account = account(4, 2);
-    let server = SourceUrl::new("http://p.example");
-    account.list = PlaylistLocation::Portal(PortalPlace { server: server.clone(), endpoint: None });
-    let mac = MacAddress::parse("00:1A:79:00:00:01").unwrap();
-    (account.profiles[1].device, account.profiles[1].max_streams) =
-        (Some(Box::new(PortalDevice::new(mac))), 0);
-    let (id, cmd) = ("7".to_owned(), Secret::new("auto http://localhost/7"));
-    let address = |media| PortalStreamAddress { media, id: id.clone(), cmd: cmd.clone(), needs_link: true };
-    let mut stream = stream(1, 4, address(PortalMedia::Channel).url(&server).expose());
-    stream.provider.archive = Archive::from_portal(true, Some(48)).map(Box::new);
-    let mut channel = Channel::new(ChannelId(1), Uuid::nil(), "News", 0);
-    channel.streams = vec![stream.id];
-    let records = records(&[stream], std::slice::from_ref(&account), Delivery::Redirect);
-    let now = 1_800_000_000;
-    let times = ArchiveTimes { start: now - 3_000, duration: 600, now };
-    let programme = ArchivedProgramme { start: now - 3_600, catchup_id: "99".to_owned() };
-    for (programme, at) in [(None, now - 3_000), (Some(&programme), now - 3_600)] {
-        let found = plan_archive(&channel, times, programme, &records).unwrap();
-        assert_eq!(found.len(), 1, "one profile has a device");
-        let TitleCandidate { candidate, start, .. } = &found[0];
-        let shown = PortalStreamAddress::shown(&candidate.url);
-        assert_eq!((shown, *start), (Some(format!("stalker://p.example/archive/7?at={at}")), Some(at)));
-        assert_eq!((candidate.profile, candidate.pool.max_streams), (Delivery::Proxy, 1));
-    }
-    let old = ArchiveTimes { start: now - 3 * 86_400, ..times };
-    assert_eq!(plan_archive(&channel, old, None, &records), Err(ArchiveRefusal::TooOld { days: 2 }));
-
-    let film = |cmd: &str| {
-        let film =
-            PortalStreamAddress { cmd: Secret::new(cmd), ..address(PortalMedia::Film { has_files: false }) };
-        let version = TitleVersion {
-            protection: None,
-            account: account.id,
-            kind: TitleFileKind::Movie,
-            provider_id: "7".to_owned(),
-            address: Some(film.url(&server)),
-            extension: String::new(),
-            is_stale: false,
-        };
-        plan_title("Film", &[version], &records)
-    };
-    let [first, other] = [film("/media/7.mpg"), film("/media/7.mpg?other")];
-    assert_eq!((first.len(), first[0].candidate.profile), (1, Delivery::Proxy));
-    assert!(PortalStreamAddress::is_one(&first[0].candidate.url));
-    assert_eq!(first[0].file, other[0].file, "its command does not identify it");
 }
 
 /// The provider must never see the real address of the gateway or of a viewer.
