@@ -370,7 +370,7 @@ pub const PASSWORD_VARIABLE: &str = "HEADWATER_PASSWORD";
 /// Arguments of `headwater user add`.
 #[derive(Debug, clap::Args)]
 pub struct NewUser {
-    /// User name: letters, digits and @ . + - _
+    /// User name: letters, digits, spaces and signs, except / \ ? # % :
     pub name: String,
     /// Grant all permissions
     #[arg(long)]

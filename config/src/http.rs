@@ -3,9 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::de::{Deserializer, Error, SeqAccess, Visitor};
+use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize, Serializer};
 use url::{Origin, Url};
+
+use super::values::texts;
 
 /// Maximum number of origins.
 const ORIGINS_MAX: usize = 100;
@@ -84,29 +86,12 @@ impl Serialize for AllowedOrigins {
 impl<'de> Deserialize<'de> for AllowedOrigins {
     /// Accepts a list of texts, or one comma-separated text.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Words;
-
-        impl<'de> Visitor<'de> for Words {
-            type Value = AllowedOrigins;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of origins")
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<AllowedOrigins, E> {
-                text.parse().map_err(E::custom)
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut words: A) -> Result<AllowedOrigins, A::Error> {
-                let mut origins = AllowedOrigins::default();
-                while let Some(word) = words.next_element::<String>()? {
-                    origins.add(&word).map_err(Error::custom)?;
-                }
-                Ok(origins)
-            }
-        }
-
-        deserializer.deserialize_any(Words)
+        let mut origins = Self::default();
+        texts(deserializer, "a list of origins")?
+            .iter()
+            .try_for_each(|it| origins.add(it))
+            .map_err(Error::custom)?;
+        Ok(origins)
     }
 }
 

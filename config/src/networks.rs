@@ -6,8 +6,10 @@ use std::str::FromStr;
 
 use domain::origin::NetworkList;
 use ipnet::IpNet;
-use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Serialize, Serializer};
+
+use super::values::texts;
 
 /// A list of networks. Each is `loopback`, `private`, `any`, an address, or an address with a prefix length
 /// (`192.0.2.0/24`, `2001:db8::/32`). `none` stands for an empty list.
@@ -183,29 +185,11 @@ impl Serialize for Networks {
 impl<'de> Deserialize<'de> for Networks {
     /// Accepts a list of texts, or one comma-separated text.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Words;
-
-        impl<'de> Visitor<'de> for Words {
-            type Value = Networks;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of networks")
-            }
-
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Networks, E> {
-                text.parse().map_err(E::custom)
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut words: A) -> Result<Networks, A::Error> {
-                let mut networks = Vec::new();
-                while let Some(word) = words.next_element::<String>()? {
-                    networks.extend(word.parse::<Networks>().map_err(serde::de::Error::custom)?.0);
-                }
-                Ok(Networks(networks))
-            }
+        let mut networks = Vec::new();
+        for text in texts(deserializer, "a list of networks")? {
+            networks.extend(text.parse::<Networks>().map_err(Error::custom)?.0);
         }
-
-        deserializer.deserialize_any(Words)
+        Ok(Networks(networks))
     }
 }
 

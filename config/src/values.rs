@@ -6,7 +6,38 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use domain::source_url::SourceUrl;
+use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Reads a list of texts, or one text. `expected` names such a list in errors.
+pub(crate) fn texts<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    expected: &'static str,
+) -> Result<Vec<String>, D::Error> {
+    struct Texts(&'static str);
+
+    impl<'de> Visitor<'de> for Texts {
+        type Value = Vec<String>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<Vec<String>, E> {
+            Ok(vec![text.to_owned()])
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut texts: A) -> Result<Vec<String>, A::Error> {
+            let mut all = Vec::new();
+            while let Some(text) = texts.next_element()? {
+                all.push(text);
+            }
+            Ok(all)
+        }
+    }
+
+    deserializer.deserialize_any(Texts(expected))
+}
 
 /// Address to listen on: `ADDRESS:PORT`, `localhost:PORT` for 127.0.0.1, or a port alone for all IPv4 and IPv6 addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +105,7 @@ impl Serialize for Listen {
 
 impl<'de> Deserialize<'de> for Listen {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        String::deserialize(deserializer)?.parse().map_err(Error::custom)
     }
 }
 

@@ -251,15 +251,16 @@ impl Revision {
         let mut before = None;
         if let Some(collection) = route.record {
             let key = RecordKey { collection, id: call.id()? };
-            let digest = call.frame.models.store.digest(collection, key.id)?;
-            call.record = Some(key);
+            let digest = || call.frame.models.store.digest(collection, key.id);
             match route.is_write() {
                 true => {
-                    call.if_match = IfMatch::from_headers(&call.headers);
-                    call.if_match.as_ref().map_or(Ok(()), |it| it.check(digest))?;
+                    let if_match = IfMatch::from_headers(&call.headers);
+                    if_match.as_ref().map_or(Ok(()), |it| it.check(digest()?))?;
+                    call.if_match = if_match;
                 }
-                false => before = digest,
+                false => before = digest()?,
             }
+            call.record = Some(key);
         }
         Ok(Self { before, written: Arc::clone(&call.written) })
     }

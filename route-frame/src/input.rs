@@ -80,30 +80,30 @@ pub enum BodyShape {
 }
 
 impl BodyShape {
-    /// Returns the names of the declared fields that a body contains.
-    pub(super) fn sent_fields(self, body: &Value) -> Vec<&'static str> {
+    /// Returns the objects of a body: itself, or its items.
+    fn objects(self, body: &Value) -> impl Iterator<Item = &Map<String, Value>> {
         let objects = match self {
             Self::One(_) | Self::Both(..) => std::slice::from_ref(body),
             Self::Many(..) => body.as_array().map(Vec::as_slice).unwrap_or_default(),
         };
-        let is_sent = |field: &&Field| {
-            objects.iter().filter_map(Value::as_object).any(|it| it.keys().any(|name| field.has_name(name)))
-        };
+        objects.iter().filter_map(Value::as_object)
+    }
+
+    /// Returns the names of the declared fields that a body contains.
+    pub(super) fn sent_fields(self, body: &Value) -> Vec<&'static str> {
+        let is_sent =
+            |field: &&Field| self.objects(body).any(|it| it.keys().any(|name| field.has_name(name)));
         self.fields().filter(|it| it.is_in_bodies()).filter(is_sent).map(|it| it.name).collect()
     }
 
     /// Returns the members of a body that are not fields, at most [`UNKNOWN_MAX`]. `shown` are the fields of the answer:
     /// clients send whole records back, whose other fields cannot be changed.
     pub(super) fn unknown_members<'a>(self, body: &'a Value, shown: &[Field]) -> Vec<&'a str> {
-        let objects = match self {
-            Self::One(_) | Self::Both(..) => std::slice::from_ref(body),
-            Self::Many(..) => body.as_array().map(Vec::as_slice).unwrap_or_default(),
-        };
         let is_known = |name: &str| {
             self.fields().any(|it| it.has_name(name)) || shown.iter().any(|it| it.has_name(name))
         };
         let mut unknown: Vec<&str> = Vec::new();
-        for name in objects.iter().filter_map(Value::as_object).flat_map(Map::keys) {
+        for name in self.objects(body).flat_map(Map::keys) {
             if unknown.len() == UNKNOWN_MAX {
                 break;
             }

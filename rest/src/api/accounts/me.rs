@@ -19,7 +19,7 @@ use crate::record::{RecordCall, find, set};
 /// and are ignored here.
 #[derive(Clone, Debug, Body)]
 pub(crate) struct OwnEdit {
-    /// Unique regardless of case. Letters, digits and `@ . + - _`.
+    /// Unique regardless of case. Letters, digits, spaces and signs, except `/ \ ? # % :`.
     #[field(chars_max = USERNAME_CHARS_MAX)]
     username: Option<String>,
     /// Email address, for information only.

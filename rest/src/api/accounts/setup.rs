@@ -24,7 +24,7 @@ use crate::context::RestCall;
 /// The first admin.
 #[derive(Clone, Debug, Body)]
 pub(crate) struct FirstAdmin {
-    /// Letters, digits and `@ . + - _`.
+    /// Letters, digits, spaces and signs, except `/ \ ? # % :`.
     #[field(chars_max = USERNAME_CHARS_MAX, example = "admin")]
     username: String,
     /// At least 10 characters, without the user name. Stored as a slow hash.

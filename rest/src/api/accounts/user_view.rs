@@ -41,7 +41,7 @@ pub(crate) struct UserView {
     last_login: Option<Time>,
     /// When the user was created.
     date_joined: Time,
-    /// Unique regardless of case. Letters, digits and `@ . + - _`.
+    /// Unique regardless of case. Letters, digits, spaces and signs, except `/ \ ? # % :`.
     #[field(required, chars_max = USERNAME_CHARS_MAX, example = "anna")]
     username: String,
     /// Email address, for information only.
