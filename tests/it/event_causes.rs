@@ -154,6 +154,8 @@ async fn the_start_and_the_end_of_each_recording_are_delivered_once() {
         for event in [&starts[n], &ends[n]] {
             assert_eq!(event["recording_id"], id.to_string(), "{event}");
             assert_eq!((&event["channel_id"], &event["channel_name"]), (&channel["uuid"], &json!("News")));
+            let number = channel["channel_number"].as_f64().map(|it| it.to_string());
+            assert_eq!(event["channel_number"].as_str(), Some(&*number.expect("a number")), "{event}");
         }
         assert_eq!(starts[n]["program_title"], ends[n]["program_title"]);
         assert_eq!((&starts[n]["duration_seconds"], &starts[n]["file_size_bytes"]), (&json!(0), &json!(0)));

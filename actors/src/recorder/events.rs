@@ -2,12 +2,19 @@
 
 use domain::event::{ChannelRef, RecordingRef};
 use domain::recording::Recording;
+use storage::Models;
 
 use crate::recording_files::RecordingsFolder;
 
-/// Returns the channel of a recording.
-pub(super) fn channel_ref(recording: &Recording) -> ChannelRef {
-    ChannelRef { uuid: recording.channel_uuid, name: recording.channel_name.clone(), number: None }
+/// Returns the channel of a recording, with the number that it has now. `models` are missing while the gateway starts.
+pub(super) fn channel_ref(recording: &Recording, models: Option<&Models>) -> ChannelRef {
+    let channels = models.map(|it| it.channels.load());
+    let channel = channels.as_ref().and_then(|it| it.one_by("uuid", recording.channel_uuid.as_bytes()));
+    ChannelRef {
+        uuid: recording.channel_uuid,
+        name: recording.channel_name.clone(),
+        number: channel.and_then(|it| it.number),
+    }
 }
 
 /// Returns a recording, with the path of its file in this folder.

@@ -50,7 +50,7 @@ impl Recorder {
         let bytes = self.progress(recording.id).map_or(0, |it| it.bytes);
         let length_ms = file.map_or(0, |it| at.min(recording.ends_at()).saturating_sub(it.started_at));
         let body = EventBody::RecordingEnd {
-            channel: channel_ref(recording),
+            channel: channel_ref(recording, self.shared.parts.get().map(|it| &it.models)),
             recording: recording_ref(recording, self.folder()),
             duration_seconds: u64::try_from(length_ms / 1000).unwrap_or(0),
             file_size_bytes: file.map_or(0, |it| bytes.max(it.bytes)),

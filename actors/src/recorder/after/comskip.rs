@@ -23,7 +23,6 @@ use tracing::{info, warn};
 use super::settings::AfterSettings;
 use super::step::{StepFault, blocking, extension, run, stem};
 use crate::clock::now_ms;
-use crate::recorder::events::channel_ref;
 use crate::recorder::state::RecorderState;
 use crate::recording_files::RecordingsFolder;
 
@@ -119,7 +118,7 @@ async fn note(
 
 fn emit(shared: &RecorderState, recording: &Recording, status: &'static str, detail: String) {
     let body = EventBody::ComskipStatus {
-        channel: channel_ref(recording),
+        channel: shared.channel_ref(recording),
         recording: shared.recording_ref(recording),
         status,
         detail,

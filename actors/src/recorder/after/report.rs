@@ -6,7 +6,6 @@ use domain::event::{Event, EventBody};
 use domain::ids::RecordingId;
 
 use crate::clock::now_ms;
-use crate::recorder::events::channel_ref;
 use crate::recorder::state::RecorderState;
 
 /// Reports the file as it stays.
@@ -20,7 +19,7 @@ pub(super) async fn ready(shared: &Arc<RecorderState>, id: RecordingId) -> Resul
     let Some(file) = &recording.file else { return Ok(()) };
     let length_ms = file.ended_at.unwrap_or(file.started_at).saturating_sub(file.started_at);
     let body = EventBody::RecordingReady {
-        channel: channel_ref(&recording),
+        channel: shared.channel_ref(&recording),
         recording: shared.recording_ref(&recording),
         duration_seconds: u64::try_from(length_ms / 1000).unwrap_or(0),
         file_size_bytes: file.bytes,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::event::RecordingRef;
+use domain::event::{ChannelRef, RecordingRef};
 use domain::ids::RecordingId;
 use domain::recording::{AfterStep, Recording, WorkState};
 use media::source::{FileJob, FileJobEnd, run_job};
@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
-use crate::recorder::events::recording_ref;
+use crate::recorder::events::{channel_ref, recording_ref};
 use crate::recorder::state::RecorderState;
 use crate::recording_files::FolderError;
 
@@ -142,6 +142,10 @@ impl RecorderState {
         if let Err(cause) = blocking(move || folder.remove(&path)).await {
             warn!(recording.id = %id, "failed to remove a file beside a recording: {cause:?}");
         }
+    }
+
+    pub(super) fn channel_ref(&self, recording: &Recording) -> ChannelRef {
+        channel_ref(recording, self.parts.get().map(|it| &it.models))
     }
 
     pub(super) fn recording_ref(&self, recording: &Recording) -> RecordingRef {

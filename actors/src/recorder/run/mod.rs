@@ -788,10 +788,10 @@ impl Run {
         &self,
         body: impl FnOnce(ChannelRef, RecordingRef, &Recording) -> EventBody + Send + 'static,
     ) -> impl FnOnce(&Recording) -> Event + Send + 'static {
-        let folder = self.parts().folder.clone();
+        let (models, folder) = (self.parts().models.clone(), self.parts().folder.clone());
         move |it: &Recording| {
             let recording = recording_ref(it, Some(&folder));
-            Event { at: now_ms(), body: body(channel_ref(it), recording, it) }
+            Event { at: now_ms(), body: body(channel_ref(it, Some(&models)), recording, it) }
         }
     }
 }
