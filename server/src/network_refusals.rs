@@ -15,10 +15,10 @@ use tracing::{debug, info};
 use super::caller::Caller;
 use super::reply::Refusal;
 
-/// Interval in which one client network causes at most one event. Players retry for ever, and a stranger must not be
+/// Interval in which one client network causes at most one event of a kind. Players retry for ever, and a stranger must not be
 /// able to flush the event history.
 const EVENT_INTERVAL: Duration = Duration::from_secs(60);
-/// Maximum number of client networks with an event in that interval; they are kept for up to twice as long.
+/// Maximum number of client networks and kinds with an event in that interval; they are kept for up to twice as long.
 /// Further ones are refused without an event.
 const NETWORKS_MAX: usize = 100;
 
@@ -39,7 +39,8 @@ type Publish = Box<dyn Fn(Event) + Send + Sync>;
 /// Refuses callers and publishes events about it.
 pub struct NetworkRefusals<C: Clock = DefaultClock> {
     publish: Publish,
-    limiter: RateLimiter<IpAddr, HashMapStateStore<IpAddr>, C, NoOpMiddleware<C::Instant>>,
+    /// By network and whether it asked for a guide: one kind of event does not silence the other.
+    limiter: RateLimiter<(IpAddr, bool), HashMapStateStore<(IpAddr, bool)>, C, NoOpMiddleware<C::Instant>>,
 }
 
 impl NetworkRefusals {
@@ -63,12 +64,13 @@ impl<C: Clock> NetworkRefusals<C> {
             NetworkDenial::Anonymous => format!("this network needs credentials for {class}{doubt}"),
             NetworkDenial::User => format!("this user may not use {class} from this network{doubt}"),
         };
+        let of_guide = is_guide(path);
         if matches!(class, NetworkClass::Ui | NetworkClass::Metrics) {
             debug!(client.address = %address, client.agent = caller.agent, "request refused: {reason}");
-        } else if self.is_due(address) {
+        } else if self.is_due(address, of_guide) {
             info!(client.address = %address, client.agent = caller.agent, "request refused: {reason}");
             let attempt = CallerRef { user: None, ip: address, user_agent: caller.agent.clone() };
-            let body = match is_guide(path) {
+            let body = match of_guide {
                 true => EventBody::EpgBlocked { attempt, reason },
                 false => EventBody::M3uBlocked { attempt, reason },
             };
@@ -77,14 +79,14 @@ impl<C: Clock> NetworkRefusals<C> {
         Refusal::network()
     }
 
-    fn is_due(&self, address: IpAddr) -> bool {
+    fn is_due(&self, address: IpAddr, of_guide: bool) -> bool {
         if self.limiter.len() >= NETWORKS_MAX {
             self.limiter.retain_recent();
             if self.limiter.len() >= NETWORKS_MAX {
                 return false;
             }
         }
-        self.limiter.check_key(&client_network(address)).is_ok()
+        self.limiter.check_key(&(client_network(address), of_guide)).is_ok()
     }
 }
 
@@ -104,7 +106,7 @@ mod tests {
     fn a_client_network_causes_one_event_per_minute_and_an_ipv6_64_counts_as_one() {
         let clock = FakeRelativeClock::default();
         let refusals = NetworkRefusals::with_clock(drop, clock.clone());
-        let is_due = |text: &str| refusals.is_due(text.parse().unwrap());
+        let is_due = |text: &str| refusals.is_due(text.parse().unwrap(), false);
         for (text, expected) in [
             ("192.0.2.1", true),
             ("192.0.2.1", false),
@@ -115,6 +117,9 @@ mod tests {
         ] {
             assert_eq!(is_due(text), expected, "{text}");
         }
+        let is_due_for_guide = || refusals.is_due("192.0.2.1".parse().unwrap(), true);
+        assert!(is_due_for_guide(), "another kind of event");
+        assert!(!is_due_for_guide());
         clock.advance(EVENT_INTERVAL);
         assert!(is_due("192.0.2.1"));
         assert!(!is_due("192.0.2.1"));
@@ -125,7 +130,7 @@ mod tests {
         let clock = FakeRelativeClock::default();
         let refusals = NetworkRefusals::with_clock(drop, clock.clone());
         for round in 0..3 {
-            let n_due = (0..5 * NETWORKS_MAX).filter(|it| refusals.is_due(address(*it))).count();
+            let n_due = (0..5 * NETWORKS_MAX).filter(|it| refusals.is_due(address(*it), false)).count();
             assert_eq!((n_due, refusals.limiter.len()), (NETWORKS_MAX, NETWORKS_MAX), "{round}");
             clock.advance(2 * EVENT_INTERVAL);
         }
