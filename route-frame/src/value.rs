@@ -177,6 +177,21 @@ impl Readable for String {
     }
 }
 
+/// A text whose white space counts, such as the lines of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Verbatim(pub String);
+
+impl Shape for Verbatim {
+    const KIND: Kind = Kind::Text;
+}
+
+impl Readable for Verbatim {
+    fn read(value: &Value, field: &Field) -> Result<Self, String> {
+        text(value.as_str(), field).map(|it| Self(it.to_owned()))
+    }
+}
+
 fn text<'a>(text: Option<&'a str>, field: &Field) -> Result<&'a str, String> {
     let text = text.ok_or("Expected a text.")?;
     if text.is_empty() && !field.may_be_blank {

@@ -14,6 +14,7 @@ use route_frame::blocking::run_blocking;
 use route_frame::call::Call;
 use route_frame::route::Route;
 use route_frame::upload::{FILE, Upload};
+use route_frame::value::Verbatim;
 use serde::Serialize;
 use serde_json::json;
 use server::reply::Refusal;
@@ -33,7 +34,7 @@ pub(crate) struct ComskipConfigView {
     /// Lines of `key=value`, comments and sections, as comskip reads them. Keys about its output have no effect. At most
     /// 1 MB.
     #[field(edit, blank, chars_max = CONFIG_BYTES_MAX, example = "detect_method=43")]
-    config: String,
+    config: Verbatim,
     /// Name of the stored file; empty if there is none.
     #[field(example = "comskip.ini")]
     path: &'static str,
@@ -73,7 +74,7 @@ async fn get(call: Call) -> Result<ComskipConfigView, Refusal> {
 }
 
 async fn put(call: Call, edit: ComskipConfigEdit) -> Result<ComskipConfigView, Refusal> {
-    if let Some(text) = edit.config {
+    if let Some(Verbatim(text)) = edit.config {
         let config = checked("config", &text)?;
         save(&call, config).await?;
     }
@@ -126,7 +127,7 @@ async fn view(call: &Call) -> Result<ComskipConfigView, Refusal> {
         .map_err(|error| Refusal::unavailable(format!("The configuration cannot be read: {error}.")))?;
     let exists = stored.is_some();
     let path = if exists { COMSKIP_CONFIG } else { "" };
-    Ok(ComskipConfigView { enabled, config: stored.unwrap_or_default(), path, exists, available })
+    Ok(ComskipConfigView { enabled, config: Verbatim(stored.unwrap_or_default()), path, exists, available })
 }
 
 /// Returns the stored configuration. Blocks.
@@ -167,7 +168,7 @@ mod tests {
             (&first["enabled"], &first["config"], &first["path"], &first["exists"]),
             (&json!(false), &json!(""), &json!(""), &json!(false))
         );
-        let text = "[Main Settings]\n;comment\ndetect_method=43";
+        let text = "\n[Main Settings]\n;comment\ndetect_method=43\n";
         let put = rest.admin("PUT", CONFIG, json!({ "enabled": true, "config": text })).await;
         assert_eq!(
             (put.status, &put.body["enabled"], &put.body["config"], &put.body["exists"]),
