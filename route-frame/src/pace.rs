@@ -10,9 +10,9 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// Number of writes that are not delayed.
-const BURST: u32 = 20;
-/// Interval at which further writes are not delayed.
-const INTERVAL: Duration = Duration::from_secs(1);
+const BURST: u32 = 60;
+/// Interval at which further writes are not delayed: nobody clicks four times a second for long.
+const INTERVAL: Duration = Duration::from_millis(250);
 /// Maximum delay of a write.
 const DELAY_MAX: Duration = Duration::from_secs(5);
 /// Number of users from which those who have not written for a while are forgotten.
@@ -57,8 +57,8 @@ impl WritePace {
 mod tests {
     use super::*;
 
-    fn delays(pace: &WritePace, user: u32, n: u32) -> Vec<u64> {
-        (0..n).map(|_| pace.delay(UserId(user)).as_secs()).collect()
+    fn delays(pace: &WritePace, user: u32, n: u32) -> Vec<u128> {
+        (0..n).map(|_| pace.delay(UserId(user)).as_millis()).collect()
     }
 
     /// Holds T-load.1.
@@ -66,12 +66,13 @@ mod tests {
     async fn excess_writes_are_delayed_by_at_most_five_seconds() {
         let pace = WritePace::default();
         assert_eq!(delays(&pace, 1, BURST), [0; BURST as usize]);
-        assert_eq!(delays(&pace, 1, 8), [1, 2, 3, 4, 5, 5, 5, 5]);
+        assert_eq!(delays(&pace, 1, 4), [250, 500, 750, 1000]);
+        assert_eq!(delays(&pace, 1, 18)[15..], [4_750, 5_000, 5_000]);
         assert_eq!(delays(&pace, 2, 1), [0], "another user");
-        tokio::time::advance(INTERVAL * 6).await;
-        assert_eq!(delays(&pace, 1, 2), [0, 1], "one write a second");
-        tokio::time::advance(INTERVAL * 60).await;
-        assert_eq!(delays(&pace, 1, BURST + 1)[19..], [0, 1]);
+        tokio::time::advance(DELAY_MAX + INTERVAL).await;
+        assert_eq!(delays(&pace, 1, 2), [0, 250], "four writes a second");
+        tokio::time::advance(INTERVAL * 2 * BURST).await;
+        assert_eq!(delays(&pace, 1, BURST + 1)[BURST as usize - 1..], [0, 250]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -40,7 +40,10 @@ pub fn check(config: &Map<String, Value>) -> Result<(), Refusal> {
     }
     match config.get("type").and_then(Value::as_str) {
         Some("url") if url.is_empty() => Err(wrong("url", "This field is required for the type url.")),
-        Some("upload") if !url.starts_with(AVATARS_PATH) => Err(wrong("type", "Upload a picture first.")),
+        // The picture may come afterwards.
+        Some("upload") if !url.is_empty() && !url.starts_with(AVATARS_PATH) => {
+            Err(wrong("url", "The address of an uploaded picture is given by the upload."))
+        }
         _ => Ok(()),
     }
 }
@@ -124,6 +127,7 @@ mod tests {
             json!({ "type": "gravatar", "email": "a@b.example" }),
             json!({ "type": "url", "url": "https://a.example/a.png" }),
             json!({ "type": "upload", "url": format!("{AVATARS_PATH}1-aa.png") }),
+            json!({ "type": "upload" }),
             json!({ "fallback": { "type": "initials", "initials": "Ä", "color": null }, "else": [1] }),
         ] {
             assert_eq!(checked(config.clone()), Ok(()), "{config}");
@@ -132,7 +136,10 @@ mod tests {
             (json!({ "type": "picture" }), "type: Choose"),
             (json!({ "type": 7 }), "type: Expected"),
             (json!({ "type": "url" }), "url: This field is required"),
-            (json!({ "type": "upload" }), "type: Upload"),
+            (
+                json!({ "type": "upload", "url": "https://a.example/a.png" }),
+                "url: The address of an uploaded",
+            ),
             (json!({ "url": "javascript:alert(1)" }), "url: Enter"),
             (json!({ "url": "/etc/passwd" }), "url: Enter"),
             (json!({ "initials": "ABCDE" }), "initials: Ensure"),
