@@ -101,7 +101,7 @@ pub use self::hls::{HlsRefusal, HlsRequest, HlsSession, HlsSessions, SessionEnd,
 pub use self::importer::{
     ImportError, ImportOptions, ImportSummary, Importer, LoginCheckStart, PreviewError, PreviewedChange,
     PreviewedStream, RefreshPhase, RefreshPreview, RefreshPreviews, RefreshStart, RefreshStatus, RepackError,
-    SyncSummary, any_adult, ask_panel, import, repack_group,
+    SyncSummary, any_adult, ask_panel, import, mark_group, repack_group,
 };
 pub use self::integrations::{
     ButtonLog, DeadLetters, DeliveryCounts, DeliveryFilter, IntegrationError, IntegrationParts,

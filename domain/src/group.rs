@@ -19,11 +19,14 @@ pub struct Group {
     /// Its place among the groups, from 1; groups without one come last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<u32>,
+    /// Whether its channels and streams count as adult content, those that it gets later included.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_adult: bool,
 }
 
 impl Group {
     pub fn new(id: GroupId, name: impl Into<String>) -> Self {
-        Self { id, name: name.into(), aliases: Vec::new(), position: None }
+        Self { id, name: name.into(), aliases: Vec::new(), position: None, is_adult: false }
     }
 
     /// Returns its place in lists of groups, for sorting.

@@ -101,6 +101,16 @@ impl ViewLimits {
         let lineups = (!user.lineups.is_empty()).then(lineups);
         Self { level: user.level, hides_adult: user.hide_adult, lineups }
     }
+
+    /// Returns the level of the viewer.
+    pub fn level(&self) -> UserLevel {
+        self.level
+    }
+
+    /// Returns whether adult content is hidden, or only some lineups are seen.
+    pub fn selects(&self) -> bool {
+        self.hides_adult || self.lineups.is_some()
+    }
 }
 
 /// Returns whether a viewer with these limits may see and watch the channel. Lists, playlists, guides, tuners, playback

@@ -37,6 +37,9 @@ mod record;
 pub mod recording_artwork;
 mod revisions;
 mod saved_upload;
+mod seen;
+#[cfg(test)]
+mod seen_tests;
 mod status;
 #[cfg(test)]
 pub(crate) mod testing;

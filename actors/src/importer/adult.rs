@@ -1,13 +1,16 @@
-//! Marks the channels of streams that the provider marks as adult content.
+//! Marks the channels of streams that the provider marks as adult content, or an admin marks the group of.
 //!
 //! The marks of all streams of the list are compared with the channels at every refresh, not only those that changed, so
 //! that a refresh that was interrupted before its channels were written is made up for by the next one.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use domain::channel::Channel;
-use domain::ids::{ChannelId, StreamId};
+use domain::group::Group;
+use domain::ids::{ChannelId, GroupId, StreamId};
 use domain::stream::Stream;
+use domain::streams::{StreamQuery, StreamSnapshot};
 use storage::{Table, Write};
 use tracing::info;
 
@@ -18,18 +21,28 @@ use crate::clock::now_ms;
 /// Maximum number of channels that one commit changes.
 const CHANNELS_AT_ONCE: usize = 500;
 
-/// The streams of an account that are marked as adult content after its refresh.
-#[derive(Default)]
-pub(super) struct AdultStreams(HashSet<StreamId>);
+/// The streams of an account that are adult content after its refresh, by their marks or by the groups that an admin marked.
+pub(super) struct AdultStreams {
+    streams: HashSet<StreamId>,
+    groups: Arc<Table<Group>>,
+}
 
 impl AdultStreams {
-    /// Notes the mark of a stream; the last one counts.
-    pub(super) fn note(&mut self, stream: StreamId, is_adult: bool) {
-        if is_adult {
-            self.0.insert(stream);
-        } else if !self.0.is_empty() {
-            self.0.remove(&stream);
+    pub(super) fn new(groups: Arc<Table<Group>>) -> Self {
+        Self { streams: HashSet::new(), groups }
+    }
+
+    /// Notes the mark and the group of a stream; the last ones count.
+    pub(super) fn note(&mut self, stream: StreamId, is_marked: bool, group: Option<&str>) {
+        if is_marked || self.is_adult_group(group) {
+            self.streams.insert(stream);
+        } else if !self.streams.is_empty() {
+            self.streams.remove(&stream);
         }
+    }
+
+    fn is_adult_group(&self, name: Option<&str>) -> bool {
+        name.and_then(|it| self.groups.one_by("name", it)).is_some_and(|it| it.is_adult)
     }
 
     /// Returns the channels whose mark probably differs from that of their streams. Others are left alone: those of which
@@ -38,10 +51,14 @@ impl AdultStreams {
         let owner = u64::from(job.account.id.0);
         let streams = job.models.store.collection::<Stream>();
         let is_own = |id: &StreamId| streams.owner_of(id.0) == Some(owner);
+        let is_of_adult =
+            |it: &Channel| it.group.and_then(|id| self.groups.get(id.0)).is_some_and(|it| it.is_adult);
+        let is_marked =
+            |it: &Channel| it.streams.iter().any(|id| self.streams.contains(id)) || is_of_adult(it);
         let is_outdated = |it: &Channel| match it.is_adult {
             _ if it.is_adult_by_hand() => false,
-            false => it.streams.iter().any(|id| self.0.contains(id)),
-            true => !it.streams.iter().any(|id| self.0.contains(id)) && it.streams.iter().any(is_own),
+            false => is_marked(it),
+            true => !is_marked(it) && it.streams.iter().any(is_own),
         };
         channels.iter().filter(|it| is_outdated(it)).map(|it| it.id).collect()
     }
@@ -62,11 +79,11 @@ pub(super) fn mark(job: &Job, outdated: &[ChannelId]) -> Result<(), ImportError>
 }
 
 /// Reads the channels and all their streams again, which may be of several accounts. Returns how many channels changed.
-fn mark_some(write: &mut Write<'_>, ids: &[ChannelId]) -> Result<u64, ImportError> {
+fn mark_some(write: &mut Write<'_>, ids: &[ChannelId]) -> storage::Result<u64> {
     let mut n_changed = 0;
     for id in ids {
         let Some(mut channel) = write.get::<Channel>(id.0)? else { continue };
-        let is_marked = any_adult(write, &channel.streams)?;
+        let is_marked = any_adult(write, &channel.streams, channel.group)?;
         if channel.follow_adult_mark(is_marked) {
             channel.updated_at = now_ms();
             write.put(&channel)?;
@@ -76,17 +93,47 @@ fn mark_some(write: &mut Write<'_>, ids: &[ChannelId]) -> Result<u64, ImportErro
     Ok(n_changed)
 }
 
-/// Returns whether a provider marks one of these streams as adult content.
+/// Returns whether a channel with these streams, in this group, is adult content: by the mark of a provider on a stream, or
+/// by that of an admin on the group of the channel or of a stream.
 ///
 /// # Errors
 /// The store cannot be read.
-pub fn any_adult(write: &Write<'_>, streams: &[StreamId]) -> storage::Result<bool> {
+pub fn any_adult(write: &Write<'_>, streams: &[StreamId], group: Option<GroupId>) -> storage::Result<bool> {
+    let of_channel = group.map_or(Ok(None), |it| write.get::<Group>(it.0))?;
+    if of_channel.is_some_and(|it| it.is_adult) {
+        return Ok(true);
+    }
     for id in streams {
-        if write.get::<Stream>(id.0)?.is_some_and(|it| it.is_adult()) {
+        let Some(stream) = write.get::<Stream>(id.0)? else { continue };
+        if stream.is_adult() || is_adult_group(write, stream.group())? {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+/// Returns whether an admin marked the group with this name in playlists as adult content.
+fn is_adult_group(write: &Write<'_>, name: Option<&str>) -> storage::Result<bool> {
+    let groups = name.map_or_else(|| Ok(Vec::new()), |it| write.by::<Group>("name", it))?;
+    Ok(groups.iter().any(|it| it.is_adult))
+}
+
+/// Gives the channels of a group, and those that play streams of it, the marks that they should have. Call it after the mark
+/// of the group has changed. A list of streams that is not up to date is made up for by the next refresh.
+///
+/// # Errors
+/// The store cannot be read or written.
+pub fn mark_group(write: &mut Write<'_>, group: &Group, streams: &StreamSnapshot) -> storage::Result<()> {
+    let groups = Some(group.names().map(str::to_owned).collect());
+    let of_group: HashSet<StreamId> =
+        streams.ids(&StreamQuery { groups, ..StreamQuery::default() }).into_iter().collect();
+    let is_of_group = |it: &Channel| {
+        it.group == Some(group.id) || it.streams.iter().any(|stream| of_group.contains(stream))
+    };
+    let channels: Vec<Channel> = write.all()?;
+    let ids: Vec<ChannelId> = channels.iter().filter(|it| is_of_group(it)).map(|it| it.id).collect();
+    mark_some(write, &ids)?;
+    Ok(())
 }
 
 #[cfg(test)]
@@ -96,8 +143,7 @@ mod tests {
 
     use domain::account::{Account, AccountProfile, PlaylistLocation};
     use domain::account_group::AccountGroup;
-    use domain::group::Group;
-    use domain::ids::{AccountGroupId, AccountId, GroupId, ProfileId};
+    use domain::ids::{AccountGroupId, AccountId, ProfileId};
     use domain::source_url::SourceUrl;
     use domain::stream::StreamProperties;
     use storage::{Models, Record, Store};
@@ -224,5 +270,26 @@ mod tests {
         assert_eq!(fixture.models.channels.load().len(), 2);
         fixture.import(&["/a", "/b!", "c!"]).await;
         assert_eq!(fixture.adult(), ["b"]);
+    }
+
+    /// Holds for the channels of a refresh, and for those that play its streams in other groups.
+    #[tokio::test]
+    async fn what_a_marked_group_gets_by_a_refresh_is_adult() {
+        let fixture = Fixture::new().await;
+        fixture.put(Group::new(GroupId(7), "Live")).await;
+        let link = AccountGroup::new(AccountGroupId(1), ACCOUNT, GroupId(7), true);
+        fixture.put(AccountGroup { auto_channel_sync: true, ..link }).await;
+        fixture.import(&["/a", "b"]).await;
+        let b = fixture.stream("b").await;
+        fixture.channel(50, &[b]).await;
+        assert_eq!(fixture.adult(), [""; 0]);
+        fixture.put(Group { is_adult: true, ..Group::new(GroupId(7), "Live") }).await;
+        fixture.import(&["/a", "/c", "b"]).await;
+        assert_eq!(fixture.adult(), ["a", "c"]);
+        fixture.import(&["/a", "/c", "/b"]).await;
+        assert_eq!(fixture.adult(), ["a", "50", "c", "b"]);
+        fixture.put(Group::new(GroupId(7), "Live")).await;
+        fixture.import(&["/a", "/c", "/b"]).await;
+        assert_eq!(fixture.adult(), [""; 0]);
     }
 }

@@ -118,9 +118,9 @@ pub(super) fn compare(job: &Job, list: &ReadList) -> Result<Compared, ImportErro
     let mut known =
         KnownStreams::new(account.id, account.identity_order(), reader, Rules::new(&account.rules)?);
     known.reserve(streams.len_of(owner));
-    let mut adult = AdultStreams::default();
+    let mut adult = AdultStreams::new(models.groups.load());
     streams.for_each_of(owner, |stream: Stream| {
-        adult.note(stream.id, stream.is_adult());
+        adult.note(stream.id, stream.is_adult(), stream.group());
         known.add(&stream);
     })?;
     job.check_stop()?;
@@ -137,8 +137,9 @@ pub(super) fn compare(job: &Job, list: &ReadList) -> Result<Compared, ImportErro
             known.leave_out(&taken);
             return Ok(());
         }
-        if let EntryChange::Unchanged(id) | EntryChange::Changed(id) = taken.change {
-            adult.note(id, taken.properties.is_adult);
+        if let EntryChange::Changed(id) = taken.change {
+            let group = taken.rule.group.as_ref().or(taken.properties.group.as_ref());
+            adult.note(id, taken.properties.is_adult, group.map(String::as_str));
         }
         if matches!(taken.change, EntryChange::Unchanged(_)) {
             return Ok(());

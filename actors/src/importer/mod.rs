@@ -35,7 +35,7 @@ use storage::Models;
 pub(crate) use self::actor::{Actor, Arguments, Imports};
 #[cfg(test)]
 pub(crate) use self::actor::{CheckLogins, Work};
-pub use self::adult::any_adult;
+pub use self::adult::{any_adult, mark_group};
 pub use self::error::ImportError;
 pub use self::job::{ImportOptions, ImportSummary, SyncSummary};
 pub use self::logins::ask_panel;

@@ -25,6 +25,7 @@ use storage::{Models, Write, link_logo};
 use tracing::warn;
 use uuid::Uuid;
 
+use super::adult::any_adult;
 use super::error::ImportError;
 use super::job::{ImportSummary, Job, SyncSummary};
 use super::reading::ReadList;
@@ -329,7 +330,12 @@ fn carry_out<E: From<storage::Error> + Send + 'static>(
     check_stop: impl Fn() -> Result<(), E>,
 ) -> Result<bool, E> {
     let SyncPlan { mut removals, mut updates, creations, .. } = plan;
-    let with_mark = |it: AutoChannel| (new.adult.contains(&it.stream), it);
+    let groups = models.groups.load();
+    let is_adult = |id: GroupId| groups.get(id.0).is_some_and(|it| it.is_adult);
+    let with_mark = |it: AutoChannel| {
+        let is_of_adult = is_adult(it.group) || it.synced.group.is_some_and(is_adult);
+        (is_of_adult || new.adult.contains(&it.stream), it)
+    };
     let mut creations: Vec<(bool, AutoChannel)> = creations.into_iter().map(with_mark).collect();
     let mut is_complete = true;
     while !(removals.is_empty() && updates.is_empty() && creations.is_empty()) {
@@ -384,6 +390,9 @@ fn update(
         if let Some(before) = own(write, account, id)? {
             let mut channel = before.clone();
             channel.follow(with_group(write, auto)?);
+            if channel.group != before.group {
+                channel.follow_adult_mark(any_adult(write, &channel.streams, channel.group)?);
+            }
             channel.updated_at = at;
             link_logo(write, &mut channel)?;
             changed.push((before, channel));
@@ -414,7 +423,7 @@ fn update(
     Ok(n)
 }
 
-/// Creates channels, each with the adult mark of its stream. Returns how many; a number may be taken by now.
+/// Creates channels, each with the adult mark of its stream or its group. Returns how many; a number may be taken by now.
 fn create(
     write: &mut Write<'_>,
     creations: Vec<(bool, AutoChannel)>,

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use actors::mark_group;
 use domain::account_group::AccountGroup;
 use domain::channel::Channel;
 use domain::group::{GROUP_NAME_CHARS_MAX, Group};
@@ -21,6 +22,7 @@ use super::values::no_such;
 use crate::context::RestCall;
 use crate::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
 use crate::record::{Lookup, RecordCall, Render, find, refuse_if, set};
+use crate::seen::SeenThings;
 
 /// A channel group, by which channels and streams are sorted.
 #[derive(Clone, Debug, Serialize, View)]
@@ -42,6 +44,10 @@ pub(crate) struct ChannelGroupView {
     /// their channel numbers.
     #[field(edit, at_least = 1, example = "1")]
     position: Option<u32>,
+    /// Whether the channels of the group, and those that play streams of it, are adult content; also those that it gets later.
+    /// Channels of which an admin decided otherwise stay as they are.
+    #[field(edit, example = "false")]
+    is_adult: bool,
 }
 
 /// The order of all groups.
@@ -123,13 +129,29 @@ async fn retrieve(call: Call) -> Result<ChannelGroupView, Refusal> {
 
 async fn create(call: Call, new: NewChannelGroup) -> Result<Created<ChannelGroupView>, Refusal> {
     let position = new.position.flatten();
-    call.create(move |_, id| Ok(Group { position, ..Group::new(GroupId(id), new.name) })).await
+    let is_adult = new.is_adult.unwrap_or(false);
+    let streams = call.rest().models.streams.load();
+    call.create(move |write, id| {
+        let group = Group { position, is_adult, ..Group::new(GroupId(id), new.name) };
+        if is_adult {
+            write.put(&group)?;
+            mark_group(write, &group, &streams)?;
+        }
+        Ok(group)
+    })
+    .await
 }
 
 async fn update(call: Call, edit: ChannelGroupEdit) -> Result<ChannelGroupView, Refusal> {
-    call.update(move |_, group: &mut Group| {
+    let streams = call.rest().models.streams.load();
+    call.update(move |write, group: &mut Group| {
         edit.name.into_iter().for_each(|it| group.rename(it));
         set(&mut group.position, edit.position);
+        if let Some(is_adult) = edit.is_adult.filter(|it| *it != group.is_adult) {
+            group.is_adult = is_adult;
+            write.put(group)?;
+            mark_group(write, group, &streams)?;
+        }
         Ok(())
     })
     .await
@@ -191,20 +213,18 @@ pub(crate) struct Contents {
     channels: Arc<Table<Channel>>,
     /// Accounts by the name of the group in streams.
     accounts: HashMap<String, HashSet<AccountId>>,
-    level: UserLevel,
+    seen: SeenThings,
 }
 
 impl Contents {
-    /// Returns whether the caller may see the group. Admins see all groups. Other users see a group if they see one of its
-    /// channels. A user of level 1 also sees a group that has no channels.
-    fn shows(&self, group: &Group) -> bool {
-        let is_empty = || self.channels.by("group", group.id.0.to_be_bytes()).next().is_none();
-        match self.level {
-            UserLevel::Admin => true,
-            _ if self.visible.contains_key(&group.id) => true,
-            UserLevel::Standard => is_empty(),
-            UserLevel::Streamer => false,
-        }
+    /// Returns whether the caller may see the group, by the rule for everything that channels use.
+    pub(super) fn shows(&self, group: &Group) -> bool {
+        self.seen.shows_group(&self.channels, group.id)
+    }
+
+    /// Returns whether the caller may see the name of a group in playlists that has no record.
+    pub(super) fn shows_unused(&self) -> bool {
+        self.seen.sees_unused()
     }
 }
 
@@ -218,12 +238,12 @@ impl Lookup for Contents {
                 accounts.entry(name).or_default().insert(account);
             }
         }
-        let (channels, is_listed) = (call.rest().models.channels.load(), call.listed());
+        let (channels, seen) = (call.rest().models.channels.load(), SeenThings::new(call));
         let mut visible = HashMap::new();
-        for group in channels.iter().filter(|it| is_listed(it)).filter_map(|it| it.group) {
+        for group in channels.iter().filter(|it| seen.sees(it)).filter_map(|it| it.group) {
             *visible.entry(group).or_default() += 1;
         }
-        Ok(Contents { visible, channels, accounts, level })
+        Ok(Contents { visible, channels, accounts, seen })
     }
 }
 
@@ -240,6 +260,7 @@ impl Render for Group {
             m3u_account_count: accounts.len(),
             name: self.name.clone(),
             position: self.position,
+            is_adult: self.is_adult,
         }
     }
 }
@@ -277,8 +298,10 @@ mod tests {
     async fn a_group_is_created_read_renamed_and_deleted() {
         let rest = Rest::start().await;
         let id = make(&rest, " News ").await;
-        let shown =
-            json!({ "id": id, "name": "News", "channel_count": 0, "m3u_account_count": 0, "position": null });
+        let shown = json!({
+            "id": id, "name": "News", "channel_count": 0, "m3u_account_count": 0, "position": null,
+            "is_adult": false,
+        });
         assert_eq!(rest.standard("GET", &one(id), Value::Null).await.body, shown);
         let renamed = rest.admin("PUT", &one(id), json!({ "name": "Sports" })).await;
         assert_eq!((renamed.status, &renamed.body["name"]), (200, &json!("Sports")));

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use domain::channel::Channel;
 use domain::ids::GuideChannelId;
 use domain::lineup::visible;
-use domain::user::UserLevel;
 use resource_derive::Body;
 use route_frame::access::STREAMER;
 use route_frame::call::Call;
@@ -17,6 +16,7 @@ use uuid::Uuid;
 
 use super::programs::{GridProgramView, ProgramView};
 use crate::context::RestCall;
+use crate::seen::SeenThings;
 
 /// Maximum number of channels of a request.
 const CHANNELS_MAX: usize = 2_000;
@@ -52,10 +52,8 @@ async fn current(call: Call, query: CurrentQuery) -> Result<Vec<GridProgramView>
             read_guide(move || Ok(programmes_of_channels(&guides, &channels))).await
         }
         (None, Some(ids)) => {
-            let (links, limits) = (guides.links(), call.view_limits());
-            let sees_all = call.identity()?.may(UserLevel::Standard);
-            let is_readable =
-                |id: &GuideChannelId| sees_all || links.channels_of(*id).any(|it| visible(&limits, it));
+            let (links, seen) = (guides.links(), SeenThings::new(&call));
+            let is_readable = |id: &GuideChannelId| seen.is_all() || seen.shows(links.channels_of(*id));
             let ids: Vec<_> = ids.into_iter().filter(is_readable).collect();
             read_guide(move || Ok(programmes_of_guide_channels(&guides, &ids))).await
         }

@@ -11,10 +11,12 @@ use route_frame::call::Call;
 use route_frame::route::Route;
 use serde::Serialize;
 use server::reply::Refusal;
+use services::guide::GuideLinks;
 
 use super::programs::ImageAddresses;
 use crate::context::RestCall;
 use crate::list::{ArrayOrPage, ByName, Ordering, Search, WholeOrPages, matches};
+use crate::seen::SeenThings;
 
 /// A channel as a guide source names it.
 #[derive(Clone, Debug, Serialize, View)]
@@ -69,6 +71,7 @@ async fn list(
     (filters, paging): (Filters, WholeOrPages),
 ) -> Result<ArrayOrPage<GuideChannelView>, Refusal> {
     let index = call.rest().models.guide.load();
+    let seen = SeenGuides::new(&call);
     let ids: Option<HashSet<GuideChannelId>> = filters.ids.map(HashSet::from_iter);
     let has_name = |search: Option<&Search>, channel: &GuideChannel| match search {
         None => true,
@@ -81,6 +84,7 @@ async fn list(
             && has_name(filters.name.as_ref(), channel)
             && (matches(filters.search.as_ref(), [&channel.key])
                 || has_name(filters.search.as_ref(), channel))
+            && seen.shows(channel.id)
     };
     let mut found: Vec<&Arc<GuideChannel>> = index.iter().filter(|it| is_wanted(it)).collect();
     let ordering = filters.ordering.unwrap_or(Ordering::ascending(ByName::Id));
@@ -92,8 +96,25 @@ async fn list(
 async fn retrieve(call: Call) -> Result<GuideChannelView, Refusal> {
     let index = call.rest().models.guide.load();
     let channel = index.get(GuideChannelId(call.id()?));
+    let channel = channel.filter(|it| SeenGuides::new(&call).shows(it.id));
     let channel = channel.ok_or_else(Refusal::unknown::<GuideChannel>)?;
     Ok(GuideChannelView::new(channel, ImageAddresses::new(&call)))
+}
+
+/// The guide channels that a caller may see.
+struct SeenGuides {
+    seen: SeenThings,
+    links: Arc<GuideLinks>,
+}
+
+impl SeenGuides {
+    fn new(call: &Call) -> Self {
+        Self { seen: SeenThings::new(call), links: call.rest().guide.guides.reader().links() }
+    }
+
+    fn shows(&self, id: GuideChannelId) -> bool {
+        self.seen.is_all() || self.seen.shows(self.links.channels_of(id))
+    }
 }
 
 impl GuideChannelView {

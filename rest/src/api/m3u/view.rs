@@ -9,6 +9,7 @@ use domain::account::{
 };
 use domain::account_addresses::{AddressRecord, FURTHER_ADDRESSES_MAX, addresses_of};
 use domain::account_group::AccountGroup;
+use domain::channel::Channel;
 use domain::egress::AllowedNetworks;
 use domain::group::Group;
 use domain::ids::{AccountId, ProfileId, ServerGroupId, StreamProfileId};
@@ -39,6 +40,7 @@ use crate::api::text::shown_url;
 use crate::choice::{Named, choice};
 use crate::context::{RestCall, RestContext};
 use crate::record::{Lookup, Render, view_from};
+use crate::seen::SeenThings;
 
 /// A playlist account: a subscription with a provider, whose playlist contains streams.
 #[derive(Clone, Debug, Serialize, View)]
@@ -482,6 +484,8 @@ const HIDDEN: &str = "***";
 pub(crate) struct AccountLookup {
     context: Arc<RestContext>,
     is_admin: bool,
+    seen: SeenThings,
+    channels: Arc<Table<Channel>>,
     refreshes: Arc<Table<RefreshRecord>>,
     groups: Arc<Table<Group>>,
     account_groups: Arc<Table<AccountGroup>>,
@@ -500,6 +504,8 @@ impl Lookup for AccountLookup {
         }
         Ok(AccountLookup {
             is_admin: call.identity()?.may(UserLevel::Admin),
+            seen: SeenThings::new(call),
+            channels: call.rest().models.channels.load(),
             refreshes: call.rest().models.refreshes.load(),
             groups: call.rest().models.groups.load(),
             account_groups: call.rest().models.account_groups.load(),
@@ -700,7 +706,7 @@ impl AccountLookup {
             self.streams.groups(Some(&HashSet::from([account.id]))).into_iter().collect();
         let view = |link: &Arc<AccountGroup>| {
             let group = self.groups.get(link.group.0)?;
-            Some(AccountGroupView {
+            self.seen.shows_group(&self.channels, group.id).then(|| AccountGroupView {
                 channel_group: group.id,
                 channel_group_name: group.name.clone(),
                 enabled: link.enabled,

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use actors::now_ms;
+use actors::{any_adult, now_ms};
 use domain::account::CUSTOM_ACCOUNT;
 use domain::channel::{CHANNEL_NAME_CHARS_MAX, Channel, ChannelNumber};
 use domain::group::{GROUP_NAME_CHARS_MAX, Group};
@@ -354,7 +354,7 @@ fn make(
         streams: vec![stream.id],
         ..Channel::new(id, Uuid::new_v4(), name, now_ms())
     };
-    channel.follow_adult_mark(stream.is_adult());
+    channel.follow_adult_mark(any_adult(write, &channel.streams, channel.group)?);
     if let Some(url) = stream.logo() {
         let is_typed = stream.account == CUSTOM_ACCOUNT;
         let named_by = if is_typed { NamedBy::Admin } else { NamedBy::Account(stream.account) };

@@ -10,6 +10,7 @@ use domain::stream::Stream;
 use server::reply::Refusal;
 use storage::{Table, Write};
 
+use super::adult::follow_marks;
 use super::edit::STREAMS_MAX;
 use crate::api::channels::undo::UndoLog;
 use crate::choice::choice;
@@ -126,9 +127,7 @@ impl MergeTargets {
         }
         let mut channel = Channel { updated_at: now_ms(), ..before.clone() };
         channel.streams.push(stream.id);
-        if stream.is_adult() {
-            channel.follow_adult_mark(true);
-        }
+        follow_marks(write, &before, &mut channel)?;
         write.put(&channel)?;
         match self.created.get_mut(&id) {
             Some(created) => *created = channel.clone(),

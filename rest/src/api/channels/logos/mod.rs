@@ -27,6 +27,7 @@ use super::undo::UndoLog;
 use crate::context::RestCall;
 use crate::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
 use crate::record::RecordCall;
+use crate::seen::SeenThings;
 
 /// Filters of the list of logos.
 #[derive(Debug, Query)]
@@ -81,11 +82,13 @@ async fn list(call: Call, (filters, paging): (Filters, WholeOrPages)) -> Result<
     let (logos, channels) = (call.rest().models.logos.load(), call.rest().models.channels.load());
     let ids = filters.ids.map(std::collections::HashSet::<LogoId>::from_iter);
     let is_used = |logo: &Logo| channels.by("logo", logo.id.0.to_be_bytes()).next().is_some();
+    let seen = SeenThings::new(&call);
     let is_wanted = |logo: &Logo| {
         ids.as_ref().is_none_or(|it| it.contains(&logo.id))
             && matches(filters.name.as_ref(), [&logo.name])
             && matches(filters.search.as_ref(), [&logo.name, &without_credentials(&logo.url)])
             && filters.used.is_none_or(|it| it == is_used(logo))
+            && seen.shows(channels.by("logo", logo.id.0.to_be_bytes()))
     };
     let mut logos: Vec<_> = logos.iter().filter(|it| is_wanted(it)).collect();
     let ordering = filters.ordering.unwrap_or(Ordering::ascending(ByName::Name));
@@ -94,6 +97,10 @@ async fn list(call: Call, (filters, paging): (Filters, WholeOrPages)) -> Result<
 }
 
 async fn retrieve(call: Call) -> Result<LogoView, Refusal> {
+    let users = call.rest().models.channels.load();
+    if !SeenThings::new(&call).shows(users.by("logo", call.id()?.to_be_bytes())) {
+        return Err(Refusal::unknown::<Logo>());
+    }
     call.retrieve(&call.rest().models.logos.load())
 }
 

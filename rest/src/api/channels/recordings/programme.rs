@@ -2,25 +2,23 @@
 
 use std::sync::Arc;
 
-use domain::guide::channel::GuideChannel;
 use domain::ids::ChannelId;
-use domain::lineup::visible;
 use domain::recording::rules::EpisodeKey;
 use domain::recording::{
     DESCRIPTION_CHARS_MAX, FollowedAiring, PROGRAMME_TEXT_CHARS_MAX, RecordedProgramme, Recording,
 };
-use domain::user::UserLevel;
 use http::StatusCode;
 use resource_derive::Body;
 use route_frame::call::Call;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
-use services::guide::{EntryId, GuideEntry, read_guide};
+use services::guide::{EntryId, read_guide};
 
 use super::access::{check_may_schedule, seen};
 use super::view::RecordingView;
 use crate::context::RestCall;
 use crate::record::RecordCall;
+use crate::seen::SeenThings;
 
 /// A programme of the guide. Times are milliseconds since 1970.
 pub(super) struct GuideProgramme {
@@ -48,21 +46,17 @@ pub(super) async fn guide_programme(
 ) -> Result<Option<GuideProgramme>, Refusal> {
     let Ok(entry_id) = id.parse::<EntryId>() else { return Ok(None) };
     let guides = call.rest().guide.guides.reader();
-    let (context, is_listed, id) = (Arc::clone(call.rest()), call.listed(), id.to_owned());
-    let (limits, sees_all) = (call.view_limits(), call.identity()?.may(UserLevel::Standard));
+    let (context, seen, id) = (Arc::clone(call.rest()), SeenThings::new(call), id.to_owned());
     read_guide(move || {
         let found = match entry_id {
             EntryId::Stored(id, minutes) => {
                 let found = guides.stored(id, minutes, &|it| Some(it.id) == channel);
-                let is_known = |of: &GuideChannel, entry: &GuideEntry| {
-                    sees_all || guides.is_shown(of.id, entry, &|it| visible(&limits, it))
-                };
-                let found = found.filter(|(of, entry)| is_known(of, entry));
+                let found = found.filter(|(of, entry)| seen.shows_programme(&guides, of.id, entry));
                 found.map(|(of, entry)| (entry, of.key.clone()))
             }
             EntryId::Generated(channel, start) => {
                 let channel = context.models.channels.load().get(channel.0).cloned();
-                let channel = channel.filter(|it| is_listed(it));
+                let channel = channel.filter(|it| seen.sees(it));
                 channel.and_then(|it| Some((guides.generated(&it, start)?.1, it.uuid.to_string())))
             }
         };

@@ -20,6 +20,7 @@ use crate::api::channels::values::{GroupFilter, GroupNames};
 use crate::choice::{Named, choice};
 use crate::context::{RestCall, RestContext};
 use crate::list::{Ordering, Search, matches};
+use crate::seen::SeenThings;
 
 /// Maximum number of streams of one request.
 pub(super) const IDS_MAX: usize = 10_000;
@@ -112,7 +113,7 @@ impl StreamFilters {
             By::Group | By::GroupName => StreamOrder::Group,
             By::Account => StreamOrder::Account,
         };
-        let query = StreamQuery {
+        let mut query = StreamQuery {
             ids: self.ids.map(HashSet::from_iter),
             name: self.name,
             tvg_id: self.tvg_id,
@@ -127,6 +128,7 @@ impl StreamFilters {
             order,
             descending,
         };
+        SeenThings::new(call).limit(&mut query, &models.channels.load());
         Ok(Wanted { query, by_account, by_health })
     }
 

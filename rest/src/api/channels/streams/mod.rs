@@ -34,9 +34,11 @@ use self::filters::{IDS_MAX, StreamFilters, index};
 pub(super) use self::health::{StreamStatsView, health_of};
 pub(in crate::api) use self::view::blocking;
 pub(super) use self::view::{StreamLookup, StreamView, read};
+use crate::api::channels::groups::Contents;
 use crate::context::RestCall;
 use crate::list::{Page, Paging};
-use crate::record::{RecordCall, Render, find};
+use crate::record::{Lookup, RecordCall, Render, find};
+use crate::seen::SeenThings;
 
 /// Ids of streams.
 #[derive(Clone, Debug, Serialize, View)]
@@ -176,25 +178,34 @@ async fn group_names(call: &Call) -> Result<Vec<String>, Refusal> {
     let models = &call.rest().models;
     let accounts = models.accounts.load();
     let active = accounts.iter().filter(|it| it.is_active).map(|it| it.id).collect();
-    let groups = models.groups.load();
+    let (groups, contents) = (models.groups.load(), Contents::load(call)?);
     let index = index(call.rest()).await?;
     blocking(move || {
+        let current = |name: String| match groups.one_by("name", &name) {
+            Some(group) => contents.shows(group).then(|| group.name.clone()),
+            None => contents.shows_unused().then_some(name),
+        };
         let names = index.groups(Some(&active)).into_iter();
-        let current = |name: String| groups.one_by("name", &name).map(|it| it.name.clone()).unwrap_or(name);
-        Ok(names.map(|(name, _)| current(name)).collect::<BTreeSet<_>>().into_iter().collect())
+        Ok(names.filter_map(|(name, _)| current(name)).collect::<BTreeSet<_>>().into_iter().collect())
     })
     .await
 }
 
 async fn by_ids(call: Call, body: StreamsById) -> Result<Vec<StreamView>, Refusal> {
     let context = Arc::clone(call.rest());
-    let streams = blocking(move || read(&context, &body.ids)).await?;
+    let (seen, channels) = (SeenThings::new(&call), call.rest().models.channels.load());
+    let mut ids = body.ids;
+    ids.retain(|it| seen.shows_stream(&channels, *it));
+    let streams = blocking(move || read(&context, &ids)).await?;
     let lookup = StreamLookup::new(&call, &streams)?;
     Ok(streams.iter().map(|it| it.view(&lookup)).collect())
 }
 
 async fn retrieve(call: Call) -> Result<StreamView, Refusal> {
     let (id, context) = (StreamId(call.id()?), Arc::clone(call.rest()));
+    if !SeenThings::new(&call).shows_stream(&context.models.channels.load(), id) {
+        return Err(Refusal::unknown::<Stream>());
+    }
     let streams = blocking(move || read(&context, &[id])).await?;
     let stream = streams.first().ok_or_else(Refusal::unknown::<Stream>)?;
     Ok(stream.view(&StreamLookup::new(&call, &streams)?))

@@ -14,7 +14,6 @@ use std::sync::Arc;
 
 use domain::channel::Channel;
 use domain::lineup::visible;
-use domain::user::UserLevel;
 use http::StatusCode;
 use route_frame::access::{ADMIN, Access, STANDARD, STREAMER};
 use route_frame::call::Call;
@@ -29,6 +28,7 @@ use self::values::unknown;
 pub(super) use self::view::{GridProgramView, ProgramView};
 use crate::context::RestCall;
 use crate::list::Page;
+use crate::seen::SeenThings;
 
 const LIST: &str = "/api/epg/programs/";
 const BULK: &str = "/api/epg/programs/bulk/";
@@ -107,13 +107,12 @@ async fn list(call: Call, (query, paging): (SearchQuery, Pages)) -> Result<Page<
 async fn retrieve(call: Call) -> Result<ProgramDetailView, Refusal> {
     let id: EntryId = call.text("program")?.parse().map_err(|()| unknown())?;
     let (guides, limits) = (call.rest().guide.guides.reader(), call.view_limits());
-    let (context, is_listed, sees_all) =
-        (Arc::clone(call.rest()), call.listed(), call.identity()?.may(UserLevel::Standard));
+    let (context, seen) = (Arc::clone(call.rest()), SeenThings::new(&call));
     let (entry, tvg_id) = read_guide(move || match id {
         EntryId::Stored(id, minutes) => {
             let is_seen = |it: &Channel| visible(&limits, it);
             let (guide_channel, entry) = guides.stored(id, minutes, &is_seen).ok_or_else(unknown)?;
-            if sees_all || guides.is_shown(guide_channel.id, &entry, &is_seen) {
+            if seen.shows_programme(&guides, guide_channel.id, &entry) {
                 Ok((entry, guide_channel.key.clone()))
             } else {
                 Err(unknown())
@@ -121,7 +120,7 @@ async fn retrieve(call: Call) -> Result<ProgramDetailView, Refusal> {
         }
         EntryId::Generated(channel, start) => {
             let channel = context.models.channels.load().get(channel.0).cloned();
-            let channel = channel.filter(|it| is_listed(it)).ok_or_else(unknown)?;
+            let channel = channel.filter(|it| seen.sees(it)).ok_or_else(unknown)?;
             let (_, entry) = guides.generated(&channel, start).ok_or_else(unknown)?;
             Ok((entry, channel.uuid.to_string()))
         }

@@ -29,6 +29,7 @@ use super::results::{FoundProgramme, ResultContext, SearchResult};
 use super::shown::{ShownRows, each_once, earlier, merged, with_unused};
 use crate::context::RestCall;
 use crate::list::{Page, Paging, Search};
+use crate::seen::SeenThings;
 
 /// 50 programmes per page by default, at most 500.
 pub(super) type Pages = Paging<50, 500>;
@@ -185,8 +186,9 @@ fn search_file(
 struct SearchScope {
     guides: GuideReader,
     limits: ViewLimits,
-    /// Whether the caller also sees the guides of channels that the caller may not watch, and streams.
-    sees_all: bool,
+    seen: SeenThings,
+    /// Whether the caller may search by streams.
+    sees_streams: bool,
     groups: Arc<Table<Group>>,
     streams: Arc<StreamSnapshot>,
 }
@@ -196,7 +198,8 @@ impl SearchScope {
         Ok(Self {
             guides: call.rest().guide.guides.reader(),
             limits: call.view_limits(),
-            sees_all: call.identity()?.may(UserLevel::Standard),
+            seen: SeenThings::new(call),
+            sees_streams: call.identity()?.may(UserLevel::Standard),
             groups: call.rest().models.groups.load(),
             streams: call.rest().models.streams.load(),
         })
@@ -223,8 +226,8 @@ impl SearchScope {
             || query.stream.is_some()
             || query.group.is_some();
         let links = guides.links();
-        if self.sees_all && !names_channels {
-            return with_unused(guides, &links, of_key);
+        if self.seen.sees_unused() && !names_channels {
+            return with_unused(guides, &links, of_key, &self.seen);
         }
         let streams = query.stream.as_ref().map(|it| self.streams_named(it, links.all_channels()));
         let is_wanted = |channel: &Channel| {
@@ -266,7 +269,7 @@ impl SearchScope {
         name: &str,
         channels: impl Iterator<Item = &'a Arc<Channel>>,
     ) -> HashSet<StreamId> {
-        if !self.sees_all {
+        if !self.sees_streams {
             return HashSet::new();
         }
         let only = channels.flat_map(|it| it.streams.iter().copied()).collect();

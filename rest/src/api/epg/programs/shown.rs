@@ -8,37 +8,41 @@ use domain::guide::programme::ProgrammeId;
 use domain::ids::GuideChannelId;
 use services::guide::{GuideLinks, GuideOffset, GuideReader};
 
+use crate::seen::SeenThings;
+
 /// Guide channels, `None` for all, by how channels show their programmes: the minutes by which they do later, and whether they
 /// show only those that their other guide channels leave room for.
 pub(super) type ShownRows = BTreeMap<(i16, bool), Option<BTreeSet<GuideChannelId>>>;
 
 /// Returns all guide channels, or those of a key, by the minutes by which channels show their programmes later. Those that no
-/// channel shows are shown as the guide says.
+/// channel shows are shown as the guide says; those of hidden channels alone are left out.
 pub(super) fn with_unused(
     guides: &GuideReader,
     links: &GuideLinks,
     of_key: Option<BTreeSet<GuideChannelId>>,
+    seen: &SeenThings,
 ) -> ShownRows {
     let is_of_key = |it: &GuideChannelId| of_key.as_ref().is_none_or(|ids| ids.contains(it));
     let mut moved: BTreeMap<i16, BTreeSet<GuideChannelId>> = BTreeMap::new();
-    let mut only_moved = BTreeSet::new();
+    let mut left_out = BTreeSet::new();
     for id in links.guide_channels().filter(is_of_key) {
         // Whole guides are searched, so that those that only fill gaps are in them as they are.
-        let mut is_unmoved = links.shown_by(id).all(|it| it.is_further);
-        for shown in links.shown_by(id).filter(|it| !it.is_further) {
+        let shown_by = || links.shown_by(id).filter(|it| seen.sees(it.channel));
+        let mut is_unmoved = shown_by().next().is_some() && shown_by().all(|it| it.is_further);
+        for shown in shown_by().filter(|it| !it.is_further) {
             match shown.minutes {
                 0 => is_unmoved = true,
                 minutes => drop(moved.entry(minutes).or_default().insert(id)),
             }
         }
         if !is_unmoved {
-            only_moved.insert(id);
+            left_out.insert(id);
         }
     }
     let unmoved = match of_key {
-        None if only_moved.is_empty() => None,
-        None => Some(guides.index.iter().map(|it| it.id).filter(|it| !only_moved.contains(it)).collect()),
-        Some(ids) => Some(ids.difference(&only_moved).copied().collect()),
+        None if left_out.is_empty() => None,
+        None => Some(guides.index.iter().map(|it| it.id).filter(|it| !left_out.contains(it)).collect()),
+        Some(ids) => Some(ids.difference(&left_out).copied().collect()),
     };
     let moved = moved.into_iter().map(|(minutes, ids)| ((minutes, false), Some(ids)));
     moved.chain([((0, false), unmoved)]).collect()

@@ -93,7 +93,7 @@ fn replace(
             continue;
         }
         if !channel.is_adult_by_hand() {
-            let is_marked = is_marked(write, found, &channel.streams)?;
+            let is_marked = is_marked(write, found, &channel)?;
             channel.follow_adult_mark(is_marked);
         }
         channel.updated_at = now_ms();
@@ -104,13 +104,14 @@ fn replace(
     Ok(n_changed)
 }
 
-/// Returns whether one of these streams is marked as adult content. Reads only streams of further accounts.
-fn is_marked(write: &Write<'_>, found: &Comparison, streams: &[StreamId]) -> storage::Result<bool> {
+/// Returns whether a channel is adult content by its streams or groups. Reads only streams of further accounts.
+fn is_marked(write: &Write<'_>, found: &Comparison, channel: &Channel) -> storage::Result<bool> {
+    let streams = &channel.streams;
     if streams.iter().any(|it| found.listed.get(it).is_some_and(|it| it.is_adult)) {
         return Ok(true);
     }
     let others: Vec<StreamId> = streams.iter().copied().filter(|it| !found.listed.contains_key(it)).collect();
-    any_adult(write, &others)
+    any_adult(write, &others, channel.group)
 }
 
 /// Removes the channels of a refresh whose streams other channels have by now.

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use domain::channel::Channel;
+use domain::group::Group;
 use domain::ids::{AccountId, ChannelId, StreamId};
 use domain::recording::RecordingStatus;
 use domain::stream::{Stream, StreamProperties};
@@ -74,10 +75,10 @@ pub(super) fn find(models: &Models, wanted: CompareOptions) -> Result<Comparison
     for stream in channels.iter().flat_map(|it| &it.streams) {
         *uses.entry(*stream).or_default() += 1;
     }
-    let (mut olds, mut listed) = (Vec::new(), HashMap::new());
+    let (mut olds, mut listed, groups) = (Vec::new(), HashMap::new(), models.groups.load());
     models.store.collection::<Stream>().for_each_of(u64::from(wanted.from.0), |stream: Stream| {
         if uses.contains_key(&stream.id) {
-            listed.insert(stream.id, ListedStream::new(&stream));
+            listed.insert(stream.id, ListedStream::new(&stream, &groups));
             olds.push(in_force(&stream));
         }
     })?;
@@ -110,11 +111,12 @@ type ListedStreams = Vec<(StreamId, ListedStream)>;
 /// Returns the live streams of the other account.
 fn news(models: &Models, account: AccountId) -> Result<(Vec<PairStream>, ListedStreams), Refusal> {
     let (mut news, mut listed, mut n) = (Vec::new(), Vec::new(), 0);
+    let groups = models.groups.load();
     models.store.collection::<Stream>().for_each_of(u64::from(account.0), |stream: Stream| {
         if stream.content().is_live() && !stream.is_stale() {
             n += 1;
             if n <= STREAMS_MAX {
-                listed.push((stream.id, ListedStream::new(&stream)));
+                listed.push((stream.id, ListedStream::new(&stream, &groups)));
                 news.push(in_force(&stream));
             }
         }
@@ -132,11 +134,12 @@ fn news(models: &Models, account: AccountId) -> Result<(Vec<PairStream>, ListedS
 }
 
 impl ListedStream {
-    fn new(stream: &Stream) -> Self {
+    fn new(stream: &Stream, groups: &Table<Group>) -> Self {
+        let group = stream.group().and_then(|it| groups.one_by("name", it));
         Self {
             name: stream.name().to_owned(),
             host: stream.url().host().map(str::to_owned),
-            is_adult: stream.is_adult(),
+            is_adult: stream.is_adult() || group.is_some_and(|it| it.is_adult),
         }
     }
 }

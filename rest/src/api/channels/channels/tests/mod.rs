@@ -12,6 +12,7 @@ use super::*;
 use crate::guide_testing::{guide_source, put_guide};
 use crate::testing::{Rest, STANDARD as STANDARD_USER, STREAMER as STREAMER_USER};
 
+mod adult_groups;
 mod many;
 
 const LIST: &str = "/api/channels/channels/";
