@@ -1,8 +1,10 @@
 //! Settings of plugins.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use actors::PluginTimings;
+use domain::plugin::PluginGap;
 use domain::settings::seconds;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +18,8 @@ pub struct Plugins {
     /// A request that runs an action is answered after this time at the latest; the run goes on.
     #[serde(with = "seconds")]
     pub answer_timeout: Duration,
+    /// Restrictions that need no consent of an admin where nothing enforces them, for every plugin.
+    pub accept_gaps: BTreeSet<PluginGap>,
     /// No plugin starts; only by the option of `serve`.
     #[serde(skip)]
     pub is_safe_mode: bool,
@@ -23,7 +27,12 @@ pub struct Plugins {
 
 impl Default for Plugins {
     fn default() -> Self {
-        Plugins { python: None, answer_timeout: PluginTimings::default().answer, is_safe_mode: false }
+        Plugins {
+            python: None,
+            answer_timeout: PluginTimings::default().answer,
+            accept_gaps: BTreeSet::new(),
+            is_safe_mode: false,
+        }
     }
 }
 

@@ -63,6 +63,8 @@ pub struct Call {
     pub query: Arc<Query>,
     /// Names of the fields of the body, as the route declares them.
     pub(super) fields: Vec<&'static str>,
+    /// Facts that the activity log names besides the fields.
+    pub(super) notes: Vec<String>,
     /// The record that the request is about.
     pub(super) record: Option<RecordKey>,
     /// The condition that this record fulfils in the write.
@@ -241,6 +243,7 @@ impl Call {
             path: route.path.to_owned(),
             query: Arc::default(),
             fields: Vec::new(),
+            notes: Vec::new(),
             record: None,
             if_match: None,
             written: Arc::default(),
@@ -388,6 +391,11 @@ impl Call {
         })
     }
 
+    /// Adds a fact to the entry of the activity log about the next writes, such as a setting that decided. No value of a client.
+    pub fn note(&mut self, fact: String) {
+        self.notes.push(fact);
+    }
+
     /// Returns who does what, when and from where.
     fn audit_entry(&self, user: &User) -> AuditEntry {
         AuditEntry {
@@ -399,7 +407,7 @@ impl Call {
             user_agent: self.caller.agent.clone(),
             method: self.method.to_string(),
             path: self.pattern.to_owned(),
-            fields: self.fields.iter().map(|it| (*it).to_owned()).collect(),
+            fields: self.fields.iter().map(|it| (*it).to_owned()).chain(self.notes.iter().cloned()).collect(),
             records: Vec::new(),
             n_records: 0,
         }

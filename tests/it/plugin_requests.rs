@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::plugins::{PLUGINS, install, package};
+use crate::plugins::{PLUGINS, import, install, package, until_state};
 use crate::support::api::{ADMIN, Api, PASSWORD};
 use crate::support::binary::Binary;
 use crate::support::until_async;
@@ -100,6 +100,82 @@ class Plugin:
     let job = story.until_job(&id, |it| it["status"] == "ended").await;
     assert_eq!(job["result"], json!({ "status": "ok", "message": "done" }));
     assert!(job["ended_at"].is_string(), "{job}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unknown_action_is_an_error_by_its_own_status() {
+    const CODE: &str = "
+class Plugin:
+    def run(self, action, params, context):
+        return {'status': 'ok'}
+";
+    let story = PluginStory::start(&[], json!({ "actions": [{ "id": "go", "label": "Go" }] }), CODE).await;
+    let (status, known) = story.run("go").await;
+    assert_eq!((status, known.get("status"), &known["result"]["status"]), (200, None, &json!("ok")), "{known}");
+    let (status, unknown) = story.run("nothing").await;
+    assert_eq!(status, 200, "{unknown}");
+    for answer in [&unknown, &unknown["result"]] {
+        assert_eq!(answer["status"], "error", "{unknown}");
+        assert_eq!(answer["message"], "Unknown action: nothing", "{unknown}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reload_stops_and_starts_the_processes_of_enabled_plugins() {
+    const CODE: &str = "
+import os
+class Plugin:
+    def run(self, action, params, context):
+        with open(os.path.join(context.data_dir, 'stops')) as file:
+            return {'status': 'ok', 'stops': file.read()}
+    def stop(self, context):
+        with open(os.path.join(context.data_dir, 'stops'), 'a') as file:
+            file.write(context.reason + ' ')
+";
+    let story = PluginStory::start(&[], json!({ "actions": [{ "id": "go", "label": "Go" }] }), CODE).await;
+    for expected in ["reload ", "reload reload "] {
+        let reloaded = story.admin.post(&format!("{PLUGINS}reload/"), json!({})).await;
+        assert_eq!((reloaded.status, &reloaded.body["count"]), (200, &json!(1)), "{reloaded:?}");
+        until_state(&story.program, &story.admin, "demo", "ready").await;
+        assert_eq!(story.run("go").await.1["result"]["stops"], expected);
+    }
+    assert_eq!(story.post("enabled", json!({ "enabled": false })).await.0, 200);
+    assert_eq!(story.admin.post(&format!("{PLUGINS}reload/"), json!({})).await.status, 200);
+    until_state(&story.program, &story.admin, "demo", "disabled").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_configuration_can_accept_the_gaps_of_every_plugin() {
+    const CODE: &str = "
+class Plugin:
+    def run(self, action, params, context):
+        return {'status': 'ok'}
+";
+    let all = "plugins.accept_gaps=[\"own_files\", \"shared_files\", \"ports\", \"signals\", \"processes\", \"resources\"]";
+    let story = PluginStory::start(&[all], json!({ "permissions": {} }), CODE).await;
+    let plugin = &story.admin.get(PLUGINS).await.body["plugins"][0];
+    let gaps = plugin["gaps"].as_array().unwrap().clone();
+    let removed = story.admin.delete(&format!("{PLUGINS}demo/delete/")).await;
+    assert_eq!(removed.status, 200, "{removed:?}");
+    let token = story.admin.token(ADMIN, PASSWORD).await.text("access").to_owned();
+    let again = package("demo", json!({ "permissions": {} }), CODE);
+    let imported = import(story.program.address().await, &token, &again, false).await;
+    assert!(imported.starts_with("HTTP/1.1 200"), "{imported}");
+    if gaps.is_empty() {
+        eprintln!("everything is enforced here");
+        return;
+    }
+    let (status, refused) = story.post("enabled", json!({ "enabled": true, "accept_gaps": false })).await;
+    assert_eq!((status, &refused["gaps"]), (409, &json!(gaps)), "{refused}");
+    let (status, enabled) = story.post("enabled", json!({ "enabled": true })).await;
+    assert_eq!((status, &enabled["gaps"]), (200, &json!(gaps)), "{enabled}");
+    assert!(enabled["warning"].as_str().unwrap().contains("plugins.accept_gaps"), "{enabled}");
+    until_state(&story.program, &story.admin, "demo", "ready").await;
+    let logged = story.admin.get("/api/core/audit/").await.body["results"].clone();
+    let fields = |it: &Value| it["fields"].to_string().contains("plugins.accept_gaps: ");
+    assert!(logged.as_array().unwrap().iter().any(fields), "{logged}");
+    let (status, refused) = story.post("enabled", json!({ "enabled": true, "accept_gaps": false })).await;
+    assert_eq!(status, 409, "the record does not have them: {refused}");
 }
 
 // Holds T-acc.2.

@@ -36,7 +36,7 @@ fn serve(root: &Path) -> Binary {
 }
 
 /// Uploads an archive as a browser does. Returns the whole answer.
-async fn import(address: SocketAddr, token: &str, content: &[u8], overwrite: bool) -> String {
+pub(crate) async fn import(address: SocketAddr, token: &str, content: &[u8], overwrite: bool) -> String {
     let mut body = format!(
         "--b\r\nContent-Disposition: form-data; name=\"overwrite\"\r\n\r\n{overwrite}\r\n--b\r\n\
          Content-Disposition: form-data; name=\"file\"; filename=\"plugin.zip\"\r\n\r\n"

@@ -501,9 +501,8 @@ async fn prepare(
     let (settings, manifest) = (&parts.settings, &installed.manifest);
     // Permissions that were not granted do not count.
     let permissions = installed.permissions().ok_or("its permissions have not been granted")?;
-    if let Some(reason) =
-        new_gaps(&PluginGap::from_permissions(&permissions, &parts.enforced), &installed.record.accepted_gaps)
-    {
+    let accepted = &installed.record.accepted_gaps | &settings.accepted_gaps;
+    if let Some(reason) = new_gaps(&PluginGap::from_permissions(&permissions, &parts.enforced), &accepted) {
         return Err(reason);
     }
     let folders = OwnFolders::new(&settings.folders, key.as_str());

@@ -1,7 +1,10 @@
 //! How plugins run: their folders and time limits.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use domain::plugin::PluginGap;
 
 /// The folders that plugins use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +27,8 @@ pub struct PluginSettings {
     pub time_zone: String,
     /// Address of the API for plugins with network, without a slash at the end; `None` if it is not on loopback.
     pub api_url: Option<String>,
+    /// Gaps that the configuration accepts for every plugin.
+    pub accepted_gaps: BTreeSet<PluginGap>,
     /// No plugin starts.
     pub is_safe_mode: bool,
     pub timings: PluginTimings,

@@ -59,6 +59,18 @@ impl PluginGap {
         gaps.into_iter().filter_map(|(is_open, gap)| is_open.then_some(gap)).collect()
     }
 
+    /// Returns its name in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OwnFiles => "own_files",
+            Self::SharedFiles => "shared_files",
+            Self::Ports => "ports",
+            Self::Signals => "signals",
+            Self::Processes => "processes",
+            Self::Resources => "resources",
+        }
+    }
+
     /// Returns the sentence for admins.
     pub fn sentence(self) -> &'static str {
         match self {
@@ -85,6 +97,36 @@ impl PluginGap {
                 "The gateway has no delegated control group: processor time is not limited, and memory is only measured \
                  each second."
             }
+        }
+    }
+}
+
+/// Whether a plugin with gaps is enabled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GapConsent {
+    /// An admin accepts them, now or before.
+    Admin,
+    /// The configuration accepts these, which no admin has accepted.
+    Configuration(BTreeSet<PluginGap>),
+    /// Nobody accepts these.
+    Missing(BTreeSet<PluginGap>),
+}
+
+impl GapConsent {
+    /// Returns who accepts the gaps of a plugin. `accepted` are those that an admin has accepted before, `configured` those of
+    /// the configuration, and `sent` the answer of the admin, if any: a refusal overrides the configuration.
+    pub fn new(
+        gaps: &BTreeSet<PluginGap>,
+        accepted: &BTreeSet<PluginGap>,
+        configured: &BTreeSet<PluginGap>,
+        sent: Option<bool>,
+    ) -> Self {
+        let new = gaps - accepted;
+        match sent {
+            Some(true) => Self::Admin,
+            _ if new.is_empty() => Self::Admin,
+            None if new.is_subset(configured) => Self::Configuration(new),
+            None | Some(false) => Self::Missing(new),
         }
     }
 }
@@ -125,5 +167,36 @@ mod tests {
             PluginGap::Resources,
         ];
         check(&sockets, nothing, &all);
+    }
+
+    #[test]
+    fn the_configuration_accepts_gaps_only_if_it_names_each_and_nobody_refuses() {
+        let set = |names: &str| -> BTreeSet<PluginGap> {
+            let is_named = |it: &PluginGap| names.split_whitespace().any(|name| name == it.name());
+            PluginGap::ALL.into_iter().filter(is_named).collect()
+        };
+        let by_configuration = |names: &str| GapConsent::Configuration(set(names));
+        let missing = |names: &str| GapConsent::Missing(set(names));
+        for (gaps, accepted, configured, sent, expected) in [
+            ("", "", "", None, GapConsent::Admin),
+            ("", "", "", Some(false), GapConsent::Admin),
+            ("ports", "", "", None, missing("ports")),
+            ("ports", "", "", Some(true), GapConsent::Admin),
+            ("ports", "", "ports", None, by_configuration("ports")),
+            ("ports", "", "ports", Some(false), missing("ports")),
+            ("ports", "", "ports", Some(true), GapConsent::Admin),
+            ("ports signals", "", "ports", None, missing("ports signals")),
+            ("ports signals", "signals", "ports", None, by_configuration("ports")),
+            ("ports signals", "signals", "", None, missing("ports")),
+            ("ports signals", "ports signals", "", None, GapConsent::Admin),
+            ("ports", "ports", "", Some(false), GapConsent::Admin),
+            ("signals", "", "ports resources", None, missing("signals")),
+        ] {
+            let found = GapConsent::new(&set(gaps), &set(accepted), &set(configured), sent);
+            assert_eq!(found, expected, "{gaps:?} {accepted:?} {configured:?} {sent:?}");
+        }
+        for gap in PluginGap::ALL {
+            assert_eq!(serde_json::to_value(gap).unwrap(), gap.name());
+        }
     }
 }

@@ -19,6 +19,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 mod texts;
+mod unknown;
 mod value;
 
 pub use self::action::{
@@ -27,7 +28,7 @@ pub use self::action::{
 pub use self::archive::{ArchiveNames, EntryName, NameFault, PluginRoot, RootFault, is_left_out};
 pub use self::faults::ManifestFault;
 pub use self::field::{Field, FieldKind, FieldOption, MASK};
-pub use self::gap::{Enforcement, PluginGap};
+pub use self::gap::{Enforcement, GapConsent, PluginGap};
 pub use self::key::{KEY_BYTES_MAX, PluginKey, WrongPluginKey};
 pub use self::limits::{Limits, LimitsEdit};
 pub use self::manifest::{
@@ -42,4 +43,5 @@ pub use self::schedule::{
 };
 pub use self::scope::{ApiArea, ApiScope};
 pub use self::state::PluginState;
+pub use self::unknown::unknown_parts;
 pub use self::value::PluginValue;

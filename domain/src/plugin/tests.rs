@@ -209,6 +209,31 @@ fn what_replaces_a_damaged_element_is_the_careful_choice() {
 }
 
 #[test]
+fn unknown_keys_and_types_are_named_and_refuse_nothing() {
+    let check = |pointer: &str, value: Value, expected: &[&str]| {
+        let manifest = parse(&changed(pointer, value)).unwrap();
+        let actions: Vec<_> = manifest.actions.iter().flatten().map(|it| it.json().clone()).collect();
+        let found = unknown_parts(&manifest, manifest.fields.as_deref().unwrap_or_default(), &actions);
+        assert_eq!(found, expected, "{pointer}");
+    };
+    const TYPE: &str = "The field \"new\" has the unknown type \"plugin\", so any value is accepted.";
+    check("/license", json!("MIT"), &[TYPE]);
+    check("/fields/6/type", json!("text"), &[]);
+    check("/badge", json!(1), &["Unknown keys have no effect: badge.", TYPE]);
+    check("/permissions", json!({ "root": true }), &["Unknown keys have no effect: permissions.root.", TYPE]);
+    check(
+        "/fields/0",
+        json!({ "id": "n", "min": 1, "max": 2 }),
+        &["Unknown keys have no effect: fields.n.max, fields.n.min.", TYPE],
+    );
+    check("/actions/1", json!({ "id": "x", "icon": "y" }), &["Unknown keys have no effect: actions.x.icon.", TYPE]);
+    let many = Value::from_iter((0..25).map(|it| (format!("k{it:02}"), json!(it))));
+    let manifest = parse(&changed("/permissions", many)).unwrap();
+    let found = unknown_parts(&manifest, &[], &[]).remove(0);
+    assert!(found.ends_with("permissions.k19 and 5 more."), "{found}");
+}
+
+#[test]
 fn a_select_field_without_options_takes_any_value_until_the_code_lists_some() {
     let object = |value: Value| value.as_object().cloned().unwrap();
     let reported = ReportedParts {

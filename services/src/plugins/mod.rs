@@ -9,7 +9,7 @@ use std::{fs, io};
 use actors::{check_cron, now_ms};
 use domain::plugin::{
     Field, Manifest, ManifestFault, Plugin, PluginKey, PluginSettings, actions_of, actions_of_plugin,
-    fields_of, fields_of_plugin,
+    fields_of, fields_of_plugin, unknown_parts,
 };
 use serde_json::{Map, Value};
 use storage::Write;
@@ -107,7 +107,9 @@ impl PluginEntry {
             let faults = of_fields.into_iter().chain(of_actions).flatten();
             warnings.extend(faults.map(|it| ignored("the code of the plugin", &it)));
         }
-        for field in self.fields().iter().filter(|it| it.lacks_options()) {
+        let fields = self.fields();
+        warnings.extend(unknown_parts(manifest, &fields, &self.actions()));
+        for field in fields.iter().filter(|it| it.lacks_options()) {
             warnings.push(format!(
                 "The field \"{}\" has no options to choose from. Any value is accepted until the code of the plugin \
                  lists some.",

@@ -69,6 +69,7 @@ impl PluginProcesses {
             python: config.plugins.python.clone(),
             time_zone: zone,
             api_url: api_url(config),
+            accepted_gaps: config.plugins.accept_gaps.clone(),
             is_safe_mode: config.plugins.is_safe_mode,
             timings: config.plugins.timings(),
         };

@@ -8,7 +8,7 @@ mod packages;
 mod permissions;
 mod processes;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -150,6 +150,7 @@ impl Bench {
             python: None,
             time_zone: "UTC".to_owned(),
             api_url: Some("http://127.0.0.1:8000".to_owned()),
+            accepted_gaps: BTreeSet::new(),
             is_safe_mode: false,
             timings,
         };

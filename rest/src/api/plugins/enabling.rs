@@ -1,9 +1,10 @@
 //! Enabling and disabling plugins. Enabling grants the permissions of the installed version.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use actors::now_ms;
-use domain::plugin::{FileAccess, FilePlace, PluginGap, PluginKey};
+use domain::plugin::{FileAccess, FilePlace, GapConsent, PluginGap, PluginKey};
 use http::StatusCode;
 use resource_derive::{Body, View};
 use route_frame::access::ADMIN;
@@ -15,7 +16,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use server::reply::Refusal;
 
-use super::records::{change, find, installed, key_of, shown};
+use super::records::{change, find, key_of, shown};
 use super::refusals::{NO_PLUGIN, NOT_FOR_PLUGINS, refused};
 use super::runs::follow_record;
 use super::view::PluginView;
@@ -35,7 +36,8 @@ pub(crate) struct PluginEnabling {
     /// Requirements of the plugin that may be fetched from a package index, such as `requests>=2`.
     #[field(items_max = PACKAGES_MAX)]
     allowed_packages: Option<Vec<String>>,
-    /// True accepts that the `gaps` of the plugin are not enforced. What was accepted before stays accepted.
+    /// True accepts that the `gaps` of the plugin are not enforced. What was accepted before stays accepted. Without it, the
+    /// setting `plugins.accept_gaps` of the configuration decides; false refuses new gaps whatever that says.
     accept_gaps: Option<bool>,
 }
 
@@ -50,6 +52,14 @@ pub(crate) struct EnabledPluginView {
     ever_enabled: bool,
     /// The plugin.
     plugin: PluginView,
+    /// Restrictions that are not enforced here and that the configuration accepts, as sentences.
+    #[field(may_be_absent)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    gaps: Vec<&'static str>,
+    /// Why it was enabled in spite of these gaps.
+    #[field(may_be_absent)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<String>,
 }
 
 /// A boolean; not a text or a number that means one.
@@ -83,19 +93,21 @@ pub(super) fn routes() -> Vec<Route> {
             .refuses(StatusCode::NOT_FOUND, NO_PLUGIN)
             .refuses(
                 StatusCode::CONFLICT,
-                "Some restrictions are not enforced here, and `accept_gaps` is not true; `gaps` names them. Or Python \
-                 packages have to be fetched, and `allowed_packages` does not name each; `packages` does.",
+                "Some restrictions are not enforced here, and neither `accept_gaps` nor the configuration accepts them; \
+                 `gaps` names them. Or Python packages have to be fetched, and `allowed_packages` does not name each; `packages` does.",
             )
             .not_for_plugins(NOT_FOR_PLUGINS),
     ]
 }
 
-async fn set(call: Call, sent: PluginEnabling) -> Result<EnabledPluginView, Refusal> {
+async fn set(mut call: Call, sent: PluginEnabling) -> Result<EnabledPluginView, Refusal> {
     let key = key_of(&call)?;
-    let _one = installed(&call).changes.lock().await;
+    let context = Arc::clone(call.rest());
+    let _one = context.plugins.installed.changes.lock().await;
     let plugin = find(&call, &key).await?;
     let StrictFlag(is_enabled) = sent.enabled;
     let mut allowed = Vec::new();
+    let mut by_configuration = BTreeSet::new();
     let accepted = plugin.record.as_ref().map(|it| it.accepted_gaps.clone()).unwrap_or_default();
     let granted = if is_enabled {
         let manifest = match &plugin.manifest {
@@ -116,13 +128,23 @@ async fn set(call: Call, sent: PluginEnabling) -> Result<EnabledPluginView, Refu
             check_packages(&call, &key, &manifest.requirements, &allowed).await?;
         }
         let gaps = call.rest().plugins.processes.handle.gaps(&granted);
-        if !gaps.is_subset(&accepted) && sent.accept_gaps != Some(true) {
-            return Err(unaccepted(&gaps));
+        let configured = &context.config.plugins.accept_gaps;
+        match GapConsent::new(&gaps, &accepted, configured, sent.accept_gaps) {
+            GapConsent::Missing(_) => return Err(unaccepted(&gaps)),
+            // The record does not have them, so that the configuration can take its consent back.
+            GapConsent::Configuration(gaps) => {
+                by_configuration = gaps;
+                Some((granted, BTreeSet::new()))
+            }
+            GapConsent::Admin => Some((granted, gaps)),
         }
-        Some((granted, gaps))
     } else {
         None
     };
+    let names: Vec<&str> = by_configuration.iter().map(|it| it.name()).collect();
+    if !names.is_empty() {
+        call.note(format!("plugins.accept_gaps: {}", names.join(", ")));
+    }
     change(&call, key.clone(), move |plugin| {
         plugin.is_enabled = is_enabled;
         plugin.was_enabled |= is_enabled;
@@ -138,7 +160,18 @@ async fn set(call: Call, sent: PluginEnabling) -> Result<EnabledPluginView, Refu
     .await?;
     follow_record(&call, &key).await;
     let plugin = shown(&call, &key).await?;
-    Ok(EnabledPluginView { success: true, enabled: is_enabled, ever_enabled: plugin.was_enabled(), plugin })
+    let warning = (!names.is_empty()).then(|| {
+        let names = names.join(", ");
+        format!("The configuration (plugins.accept_gaps) accepts what is not enforced here: {names}.")
+    });
+    Ok(EnabledPluginView {
+        success: true,
+        enabled: is_enabled,
+        ever_enabled: plugin.was_enabled(),
+        plugin,
+        gaps: by_configuration.iter().map(|it| it.sentence()).collect(),
+        warning,
+    })
 }
 
 /// Refuses to enable a plugin that needs packages which have to be fetched, unless an admin allows each.

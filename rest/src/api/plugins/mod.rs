@@ -24,9 +24,12 @@ use serde::Serialize;
 use server::reply::Refusal;
 use services::image_types::PictureFormat;
 use services::plugins::{PLUGINS_MAX, PluginEntry, record_of};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use self::records::blocking;
 use self::refusals::failed;
+use self::runs::START_WAIT_MAX;
 pub(crate) use self::view::PluginView;
 use crate::context::{RestCall, RestContext};
 
@@ -42,7 +45,7 @@ pub(crate) struct PluginListView {
 pub(crate) struct ReloadedPluginsView {
     /// Always true.
     success: bool,
-    /// Number of plugins in the folder.
+    /// Number of plugins in the folder, also of disabled ones.
     #[field(example = "3")]
     count: usize,
 }
@@ -55,7 +58,12 @@ const LOGO: &str = "/api/plugins/plugins/{key}/logo/";
 pub(super) fn routes() -> Vec<Route> {
     let mut routes = vec![
         Route::get(LIST, ADMIN, "Lists plugins. Runs no code of them.", list),
-        Route::post(RELOAD, ADMIN, "Refreshes the list of plugins from their folder.", reload),
+        Route::post(
+            RELOAD,
+            ADMIN,
+            "Refreshes the list of plugins from their folder, and starts the processes of enabled plugins again.",
+            reload,
+        ),
         Route::get(LOGO, Access::Anyone, "Returns the logo of a plugin.", logo)
             .refuses(StatusCode::NOT_FOUND, "The plugin does not exist or has no logo."),
     ];
@@ -91,7 +99,8 @@ fn all(context: &RestContext) -> std::io::Result<Vec<PluginEntry>> {
     Ok(keys.iter().filter_map(read).collect())
 }
 
-/// Gives each plugin in the folder a record. Running plugins whose folders were changed by hand need a restart.
+/// Gives each plugin in the folder a record, and stops the processes of the enabled ones: their `stop(context)` runs, and the
+/// present code starts. Not for a plugin that asks, which would start itself again in a circle.
 async fn reload(call: Call) -> Result<ReloadedPluginsView, Refusal> {
     let _one = call.rest().plugins.installed.changes.lock().await;
     let context = Arc::clone(call.rest());
@@ -111,7 +120,25 @@ async fn reload(call: Call) -> Result<ReloadedPluginsView, Refusal> {
         })
         .await?;
     }
+    if call.owner()?.is_some() {
+        let enabled = known.iter().filter(|it| it.is_enabled).map(|it| it.key.clone());
+        start_again(call.rest(), enabled.take(PLUGINS_MAX).collect()).await;
+    }
     Ok(ReloadedPluginsView { success: true, count })
+}
+
+/// Starts plugins again, all at once, and waits for them for a limited time. An error is the state of its plugin.
+async fn start_again(context: &RestContext, keys: Vec<PluginKey>) {
+    let processes = &context.plugins.processes.handle;
+    let mut starts = JoinSet::new();
+    for key in keys {
+        let processes = processes.clone();
+        starts.spawn(async move { drop(processes.reload(&key).await) });
+    }
+    let all = async { while starts.join_next().await.is_some() {} };
+    let _ = timeout(START_WAIT_MAX, all).await;
+    // Those that take longer go on after the answer.
+    starts.detach_all();
 }
 
 async fn logo(call: Call) -> Result<Picture, Refusal> {

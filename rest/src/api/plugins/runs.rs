@@ -36,12 +36,27 @@ pub(crate) struct PluginRunBody {
 /// A run that ended or continues.
 #[derive(Clone, Debug, Serialize, View)]
 pub(crate) struct PluginRunResultView {
-    /// Whether the action returned.
+    /// Whether the action returned; true also for an unknown action, as clients of similar services expect.
     success: bool,
-    /// The object that the action returned; `null` while it runs. An unknown action has the `status` `error`.
+    /// `error`, if the plugin has no such action.
+    #[field(may_be_absent, example = "error")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<&'static str>,
+    /// The reason of that.
+    #[field(may_be_absent, example = "Unknown action: go")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    /// The object that the action returned; `null` while it runs. That of an unknown action has the same `status` and
+    /// `message`.
     result: Option<Map<String, Value>>,
     /// Id of the run.
     run: Uuid,
+}
+
+impl PluginRunResultView {
+    fn new(run: Uuid, result: Option<Map<String, Value>>) -> Self {
+        Self { success: true, status: None, message: None, result, run }
+    }
 }
 
 /// 200 with the result of a run, or 202 if it continues.
@@ -127,7 +142,7 @@ const LINES_DEFAULT: u32 = 200;
 /// Maximum number of runs in an answer.
 const RUNS_MAX: usize = 100;
 /// Longest wait of a request for a plugin that starts. It continues to start after that.
-const START_WAIT_MAX: Duration = Duration::from_secs(60);
+pub(super) const START_WAIT_MAX: Duration = Duration::from_secs(60);
 
 const RUN: &str = "/api/plugins/plugins/{key}/run/";
 const RUNS: &str = "/api/plugins/plugins/{key}/runs/";
@@ -180,7 +195,7 @@ async fn run(call: Call, body: PluginRunBody) -> Result<RunReply, Refusal> {
     let answer = call.rest().plugins.processes.handle.run(&key, &body.action, params, RunCause::Button).await;
     let (run, result) = match answer.map_err(|refusal| no_run(&refusal))? {
         RunAnswer::Running(run) => {
-            return Ok(RunReply(PluginRunResultView { success: true, result: None, run }));
+            return Ok(RunReply(PluginRunResultView::new(run, None)));
         }
         RunAnswer::Ended(run, result) => (run, result),
     };
@@ -188,7 +203,14 @@ async fn run(call: Call, body: PluginRunBody) -> Result<RunReply, Refusal> {
         RunResult::Returned(Value::Object(result)) => result,
         RunResult::Returned(other) => object(json!({ "status": "ok", "result": other })),
         RunResult::UnknownAction => {
-            object(json!({ "status": "error", "message": format!("Unknown action: {}", body.action) }))
+            let message = format!("Unknown action: {}", body.action);
+            let result = object(json!({ "status": "error", "message": message }));
+            let known = PluginRunResultView::new(run, Some(result));
+            return Ok(RunReply(PluginRunResultView {
+                status: Some("error"),
+                message: Some(message),
+                ..known
+            }));
         }
         RunResult::Raised(error) => return Err(refused_with(StatusCode::INTERNAL_SERVER_ERROR, &error)),
         RunResult::Crashed(error) => return Err(refused_with(StatusCode::BAD_GATEWAY, &error)),
@@ -198,7 +220,7 @@ async fn run(call: Call, body: PluginRunBody) -> Result<RunReply, Refusal> {
         RunResult::Cancelled => return Err(refused_with(StatusCode::CONFLICT, "The run was cancelled.")),
         RunResult::Stopped => return Err(refused_with(StatusCode::CONFLICT, "The plugin was stopped.")),
     };
-    Ok(RunReply(PluginRunResultView { success: true, result: Some(result), run }))
+    Ok(RunReply(PluginRunResultView::new(run, Some(result))))
 }
 
 fn no_run(refusal: &RunRefusal) -> Refusal {

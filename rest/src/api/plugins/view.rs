@@ -139,7 +139,7 @@ pub(crate) struct PluginView {
     admin_limits: Map<String, Value>,
     /// Restrictions that are not enforced here, as sentences. Enabling needs `accept_gaps` if some are new.
     gaps: Vec<&'static str>,
-    /// Those of the gaps that no admin has accepted yet.
+    /// Those of the gaps that neither an admin nor the configuration has accepted yet.
     unaccepted_gaps: Vec<&'static str>,
     /// Facts to know before enabling it, such as damaged elements of the manifest, which are ignored.
     warnings: Vec<String>,
@@ -185,6 +185,7 @@ impl PluginView {
         let wanted = manifest.map_or_else(Permissions::none, |it| it.permissions.clone());
         let gaps = processes.gaps(&wanted);
         let accepted = record.map(|it| it.accepted_gaps.clone()).unwrap_or_default();
+        let accepted = &accepted | &call.rest().config.plugins.accept_gaps;
         Self {
             key: plugin.key.to_string(),
             name: reported
