@@ -141,6 +141,7 @@ pub(crate) fn candidate(stream: &Stream, url: &str) -> Candidate {
         headers: RequestHeaders::default(),
         reach: Reach::default(),
         profile: stream.profile,
+        redirect_without_login: false,
         live_form: None,
         details: None,
         command: None,

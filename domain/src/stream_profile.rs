@@ -29,6 +29,9 @@ pub struct StreamProfile {
     /// A built-in profile, which can be neither changed nor deleted.
     #[serde(default)]
     pub locked: bool,
+    /// Whether viewers without a login are redirected, too, who then see the address of the provider.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redirect_without_login: bool,
 }
 
 /// The arguments of ffmpeg: it logs only warnings and its speed, analyses the stream no longer than a viewer waits,
@@ -63,6 +66,7 @@ impl StreamProfile {
             user_agent: None,
             is_active: true,
             locked: true,
+            redirect_without_login: false,
         };
         let transcode = ffmpeg!(
             "-c:v libx264 -preset veryfast -pix_fmt yuv420p -force_key_frames expr:gte(t,n_forced*2) -c:a aac -b:a 160k"

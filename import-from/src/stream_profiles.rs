@@ -115,6 +115,7 @@ fn profile(row: &SourceRow, name: &str, agents: &UserAgents<'_>) -> Result<Strea
         user_agent: agents.text(row.first_id(["user_agent_id", "user_agent"])),
         is_active: row.flag("is_active") != Some(false),
         locked: false,
+        redirect_without_login: false,
     })
 }
 

@@ -6,6 +6,7 @@ use std::pin::Pin;
 
 use actors::{VodBody, VodFacts};
 use bytes::Bytes;
+use domain::plan::Redirection;
 use domain::source_url::SourceUrl;
 use futures_util::stream::poll_fn;
 use futures_util::{Stream, StreamExt};
@@ -98,13 +99,14 @@ impl FileAnswer {
         Self(unsatisfiable(length))
     }
 
-    /// Redirects to the file. The address may contain the credentials of the account, so that only users get it.
-    pub(super) fn redirect(is_user: bool, url: &SourceUrl) -> Result<Self, Refusal> {
-        if !is_user {
+    /// Redirects to the file. The address may contain the credentials of the account, so that only users get it, unless the
+    /// stream profile says otherwise.
+    pub(super) fn redirect(is_user: bool, to: &Redirection) -> Result<Self, Refusal> {
+        if !is_user && !to.without_login {
             let detail = "this title is played directly from its provider, which requires a login";
             return Err(Refusal::unauthorized(detail));
         }
-        let location = HeaderValue::from_str(url.expose());
+        let location = HeaderValue::from_str(to.url.expose());
         let location = location.map_err(|_| {
             Refusal::status(StatusCode::BAD_GATEWAY)
                 .with_detail("the URL of the file is not valid in a Location header")
@@ -159,15 +161,18 @@ mod tests {
     }
 
     #[test]
-    fn only_users_are_redirected_to_a_provider() {
+    fn only_users_are_redirected_to_a_provider_unless_its_profile_says_otherwise() {
         let url = SourceUrl::new("http://u:p@a.example/movie/1.mkv");
-        let Err(refusal) = FileAnswer::redirect(false, &url) else { panic!("it is refused") };
+        let [closed, open] = [false, true].map(|without_login| Redirection { url: url.clone(), without_login });
+        let Err(refusal) = FileAnswer::redirect(false, &closed) else { panic!("it is refused") };
         assert_eq!(refusal.into_response().status(), StatusCode::UNAUTHORIZED);
-        let reply = FileAnswer::redirect(true, &url).unwrap_or_else(|it| panic!("{it}")).into_reply();
-        assert_eq!(
-            (reply.status(), &reply.headers()["location"]),
-            (StatusCode::FOUND, &HeaderValue::from_static("http://u:p@a.example/movie/1.mkv"))
-        );
+        for (is_user, to) in [(true, &closed), (true, &open), (false, &open)] {
+            let reply = FileAnswer::redirect(is_user, to).unwrap_or_else(|it| panic!("{it}")).into_reply();
+            assert_eq!(
+                (reply.status(), &reply.headers()["location"]),
+                (StatusCode::FOUND, &HeaderValue::from_static("http://u:p@a.example/movie/1.mkv"))
+            );
+        }
         assert!(reply.headers()["cache-control"].to_str().unwrap().contains("no-store"));
     }
 }

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use actors::{Target, WatchReply, WatchRequest};
 use domain::output_format::StreamFormat;
+use domain::plan::Redirection;
 use http::Method;
 use media::Tail;
 use route_frame::call::Call;
@@ -83,15 +84,19 @@ pub(super) async fn serve(
             reply.extensions_mut().insert(StreamTail::new(tail, tuner));
             Ok(streaming(reply))
         }
-        // The address may contain the credentials of the account.
-        Ok(WatchReply::Redirect(_)) if is_anonymous && context.has_users() => Err(needs_login()),
-        Ok(WatchReply::Redirect(url)) => redirect(&url),
+        Ok(WatchReply::Redirect(to)) if is_for_users(&context, is_anonymous, &to) => Err(needs_login()),
+        Ok(WatchReply::Redirect(to)) => redirect(&to.url),
         Ok(WatchReply::Refused(reason)) => {
             info!(channel.target = %target, client.address = %client_address, "client refused: {reason}");
             Err(no_watch(&reason, is_anonymous))
         }
         Err(error) => Err(no_answer(error)),
     }
+}
+
+/// Returns whether a redirection needs a login that the viewer has not: the address may contain the credentials of the account.
+pub(super) fn is_for_users(context: &PlayerContext, is_anonymous: bool, to: &Redirection) -> bool {
+    is_anonymous && context.has_users() && !to.without_login
 }
 
 /// Takes a tuner of the emulated device that the caller uses, if it uses one.

@@ -313,7 +313,7 @@ pub(super) async fn play_request(
         return match context.vod.head(request).await.map_err(refused)? {
             VodHead::File(facts) => Ok(FileAnswer::from_title(Reply::default(), &facts, None)),
             VodHead::Stream => Ok(FileAnswer::stream_head()),
-            VodHead::Redirect(url) => FileAnswer::redirect(user.is_some(), &url),
+            VodHead::Redirect(to) => FileAnswer::redirect(user.is_some(), &to),
         };
     }
     let answer = context.vod.get(request).await.map_err(refused)?;
@@ -328,7 +328,7 @@ pub(super) async fn play_request(
         }
         VodAnswer::Stream(body) => Ok(of_stream(body)),
         VodAnswer::Unsatisfiable(facts) => Ok(FileAnswer::unsatisfiable(facts.length)),
-        VodAnswer::Redirect(url) => FileAnswer::redirect(user.is_some(), &url),
+        VodAnswer::Redirect(to) => FileAnswer::redirect(user.is_some(), &to),
     }
 }
 
@@ -348,7 +348,7 @@ pub(super) async fn play_endless(
             Ok(of_stream(body))
         }
         VodAnswer::Unsatisfiable(facts) => Ok(FileAnswer::unsatisfiable(facts.length)),
-        VodAnswer::Redirect(url) => FileAnswer::redirect(call.user().is_ok(), &url),
+        VodAnswer::Redirect(to) => FileAnswer::redirect(call.user().is_ok(), &to),
     }
 }
 

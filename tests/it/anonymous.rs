@@ -2,7 +2,7 @@
 
 use config::{ClassNetworks, Config};
 use domain::channel::Channel;
-use domain::stream_profile::Delivery;
+use domain::stream_profile::{Delivery, StreamProfile};
 use domain::user::UserLevel;
 
 use crate::support::api::Api;
@@ -92,6 +92,25 @@ async fn a_caller_without_credentials_is_never_redirected_to_the_provider() {
 
     let redirected = get_as(&gateway, &anna, &channel).await;
     assert_eq!((redirected.status(), redirected.header("location")), (302, Some(&*provider.url("/News.ts"))));
+}
+
+/// Tuners of media servers on the local network have no login.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_profile_can_redirect_callers_without_credentials() {
+    let (provider, gateway) = gateway(|it| it.engine.default_stream_profile = Delivery::Redirect).await;
+    create_user(&gateway, "anna", |_| {}).await;
+    let channel = gateway.path("News");
+    let set = async |redirect_without_login: bool| {
+        let profile = StreamProfile { redirect_without_login, ..StreamProfile::from_delivery(Delivery::Redirect) };
+        gateway.change(move |write| write.put(&profile)).await;
+    };
+    for (is_open, expected) in [(false, 401), (true, 302), (false, 401)] {
+        set(is_open).await;
+        let answer = get(&gateway, &channel).await;
+        let location = is_open.then(|| provider.url("/News.ts"));
+        assert_eq!((answer.status(), answer.header("location")), (expected, location.as_deref()));
+        assert_eq!(get(&gateway, &gateway.path("Late")).await.status(), 404, "still hidden");
+    }
 }
 
 /// Holds T-acc.10.

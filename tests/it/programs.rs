@@ -27,6 +27,7 @@ pub async fn run_first(gateway: &TestGateway, channel: &str, command: &str, para
         user_agent: None,
         is_active: true,
         locked: false,
+        redirect_without_login: false,
     };
     gateway
         .change(move |write| {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use domain::output_format::StreamFormat;
 use domain::output_profile::Rendition;
-use domain::source_url::SourceUrl;
+use domain::plan::Redirection;
 use domain::udp_output::UdpOutputAddress;
 use media::meter::Connection;
 use media::ring::Tail;
@@ -33,7 +33,7 @@ pub enum WatchReply {
         viewing: Box<SegmentViewing>,
     },
     /// The player is sent to the original address; no upstream was opened and no lease taken.
-    Redirect(SourceUrl),
+    Redirect(Redirection),
     /// The client cannot watch.
     Refused(WatchRefusal),
 }

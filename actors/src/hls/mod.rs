@@ -25,8 +25,8 @@ use domain::clients::{plays_radio_in_ts, plays_sound};
 use domain::ids::OutputProfileId;
 use domain::output_format::{self, StreamFormat};
 use domain::output_profile::Rendition;
+use domain::plan::Redirection;
 use domain::settings::PROGRAM_START_TIMEOUT;
-use domain::source_url::SourceUrl;
 use media::meter::Connection;
 use media::ring::EndReason;
 use media::segment::{SegmentContainer, SegmentDescription, WindowError};
@@ -87,7 +87,7 @@ pub enum HlsRefusal {
     Watch(WatchRefusal),
     /// The player is sent to the original address.
     #[error("the channel plays at its provider")]
-    Redirect(SourceUrl),
+    Redirect(Redirection),
     /// The channel ended before the first segment.
     #[error("{0}")]
     NoMedia(EndReason),
@@ -247,7 +247,7 @@ impl HlsSessions {
         };
         match self.shared.switchboard.watch(watch).await {
             Ok(WatchReply::Segments { viewing, .. }) => Ok(viewing),
-            Ok(WatchReply::Redirect(url)) => Err(HlsRefusal::Redirect(url)),
+            Ok(WatchReply::Redirect(to)) => Err(HlsRefusal::Redirect(to)),
             Ok(WatchReply::Refused(refusal)) => Err(HlsRefusal::Watch(refusal)),
             // Only if the format is not one of HLS.
             Ok(WatchReply::Tail { .. }) => Err(HlsRefusal::Busy),

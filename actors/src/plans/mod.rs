@@ -267,7 +267,12 @@ impl PlanRecords for StorePlans {
         let settings = self.models.settings.load();
         let value = settings.one_by("key", STREAM_SETTINGS).map(|it| &it.value);
         let profile = default_stream_profile(value).and_then(|it| self.stream_profile(it));
-        profile.unwrap_or_else(|| Arc::new(StreamProfile::from_delivery(self.default)))
+        profile.unwrap_or_else(|| {
+            let built_in = StreamProfile::from_delivery(self.default);
+            // The stored one has settings of an admin.
+            let stored = self.stream_profile(built_in.id).filter(|it| it.delivery == built_in.delivery);
+            stored.unwrap_or_else(|| Arc::new(built_in))
+        })
     }
 
     fn conditions(&self) -> &PlanContext {

@@ -32,9 +32,7 @@ use domain::byte_range::{ByteRanges, SelectedBytes, if_range_holds};
 use domain::event::{Event, EventBody, VodRef};
 use domain::ids::{AccountId, ProfileId};
 use domain::limits::SeatRules;
-use domain::plan::TitleCandidate;
-use domain::source_url::SourceUrl;
-use domain::stream_profile::Delivery;
+use domain::plan::{Redirection, TitleCandidate};
 use domain::vod_session::{Failure, Read};
 use media::error::{Cause, UpstreamError};
 use media::meter::Connection;
@@ -119,7 +117,7 @@ pub enum VodAnswer {
     /// No requested byte exists.
     Unsatisfiable(VodFacts),
     /// The provider serves the viewer itself.
-    Redirect(SourceUrl),
+    Redirect(Redirection),
 }
 
 /// The answer to a question about a file.
@@ -128,7 +126,7 @@ pub enum VodHead {
     File(VodFacts),
     /// As in [`VodAnswer::Stream`].
     Stream,
-    Redirect(SourceUrl),
+    Redirect(Redirection),
 }
 
 /// Why a request is refused.
@@ -270,8 +268,8 @@ impl Vod {
     /// The reason why there is no answer.
     pub async fn get(&self, request: VodRequest) -> Result<VodAnswer, VodRefusal> {
         let VodRequest { title, candidates, viewer, connection, seat, session, ranges, if_range } = request;
-        if let Some(url) = redirect(&candidates)? {
-            return Ok(VodAnswer::Redirect(url));
+        if let Some(to) = redirect(&candidates)? {
+            return Ok(VodAnswer::Redirect(to));
         }
         let seat = match seat {
             Some(seat) => Some(self.take_seat(seat, &viewer, title.target, &connection).await?),
@@ -332,8 +330,8 @@ impl Vod {
     /// The reason why there is no answer.
     pub async fn head(&self, request: VodRequest) -> Result<VodHead, VodRefusal> {
         let VodRequest { title, candidates, .. } = request;
-        if let Some(url) = redirect(&candidates)? {
-            return Ok(VodHead::Redirect(url));
+        if let Some(to) = redirect(&candidates)? {
+            return Ok(VodHead::Redirect(to));
         }
         let shared = &self.shared;
         shared.recall(&candidates).await;
@@ -604,9 +602,8 @@ fn info(session: &Arc<VodSession>) -> VodSessionInfo {
 }
 
 /// Returns where viewers are redirected to, if they are.
-fn redirect(candidates: &[TitleCandidate]) -> Result<Option<SourceUrl>, VodRefusal> {
-    let first = &candidates.first().ok_or(VodRefusal::NoVersions)?.candidate;
-    Ok((first.profile == Delivery::Redirect).then(|| first.url.clone()))
+fn redirect(candidates: &[TitleCandidate]) -> Result<Option<Redirection>, VodRefusal> {
+    Ok(candidates.first().ok_or(VodRefusal::NoVersions)?.candidate.redirection())
 }
 
 /// Selects the part that a request asks for, and the bytes to read.

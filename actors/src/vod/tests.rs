@@ -7,7 +7,9 @@ use domain::egress::Reach;
 use domain::ids::{AccountId, ProfileId, StreamId};
 use domain::limits::LimitScope;
 use domain::plan::{Candidate, SlotPool};
+use domain::source_url::SourceUrl;
 use domain::stream::{RequestHeaders, SourceKind};
+use domain::stream_profile::Delivery;
 use media::testing::{Behaviour, TestFile};
 
 use super::*;
@@ -40,6 +42,7 @@ fn candidate(path: &str, account: u32, max_streams: u32) -> TitleCandidate {
             headers: RequestHeaders::default(),
             reach: Reach::default(),
             profile: Delivery::Proxy,
+            redirect_without_login: false,
             live_form: None,
             details: None,
             command: None,

@@ -47,6 +47,7 @@ pub fn plan_archive(
     if times.start > times.now {
         return Err(ArchiveRefusal::Future);
     }
+    let redirect_without_login = records.default_profile().redirect_without_login;
     let delivery = match records.default_profile().delivery {
         Delivery::Redirect => Delivery::Redirect,
         Delivery::Proxy | Delivery::Command => Delivery::Proxy,
@@ -117,6 +118,7 @@ pub fn plan_archive(
                 program: stream.program.or(named_program),
                 leaves_still_picture: false,
                 profile: delivery,
+                redirect_without_login,
                 live_form: None,
                 details: None,
                 command: None,

@@ -81,9 +81,19 @@ pub struct Candidate {
     pub details: Option<Arc<EntryDetails>>,
     /// The delivery in force for this stream on this channel.
     pub profile: Delivery,
+    /// Whether viewers without a login are redirected, too.
+    pub redirect_without_login: bool,
     /// The program that reads the stream instead of the gateway, if any.
     pub command: Option<Argv>,
     pub pool: SlotPool,
+}
+
+/// The address of a provider to which a viewer is redirected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redirection {
+    pub url: SourceUrl,
+    /// Whether the stream profile gives it to viewers without a login as well.
+    pub without_login: bool,
 }
 
 /// Properties of the gateway that all plans depend on.
@@ -112,6 +122,12 @@ impl PlanContext {
 }
 
 impl Candidate {
+    /// Returns where viewers are redirected to, if they are.
+    pub fn redirection(&self) -> Option<Redirection> {
+        (self.profile == Delivery::Redirect)
+            .then(|| Redirection { url: self.url.clone(), without_login: self.redirect_without_login })
+    }
+
     /// Returns the candidate as the playout sees it.
     pub fn playout_candidate(&self) -> PlayoutCandidate {
         PlayoutCandidate {
@@ -344,6 +360,7 @@ pub fn plan_channel(channel: &Channel, records: &impl PlanRecords) -> Plan {
                 certificates: account.certificates.shared(),
                 details: details.clone(),
                 profile: delivery,
+                redirect_without_login: profile.redirect_without_login,
                 command,
             };
             match why {

@@ -131,6 +131,7 @@ pub fn title_problem(versions: &[TitleVersion]) -> Option<Unplayable> {
 /// takes the first that is free. Inactive accounts and files on this machine are left out, and so are protected files unless
 /// viewers are redirected. Viewers are redirected if the default stream profile says so.
 pub fn plan_title(name: &str, versions: &[TitleVersion], records: &impl PlanRecords) -> Vec<TitleCandidate> {
+    let redirect_without_login = records.default_profile().redirect_without_login;
     let delivery = match records.default_profile().delivery {
         Delivery::Redirect => Delivery::Redirect,
         // Programs would make a stream without ranges of the file.
@@ -193,6 +194,7 @@ pub fn plan_title(name: &str, versions: &[TitleVersion], records: &impl PlanReco
                     program: None,
                     leaves_still_picture: false,
                     profile: delivery,
+                    redirect_without_login,
                     live_form: None,
                     details: None,
                     command: None,

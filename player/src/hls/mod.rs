@@ -37,6 +37,7 @@ use warp::reply::Response as Reply;
 
 use self::reload::ReloadQuery;
 use super::answers::redirect;
+use super::endless_stream::is_for_users;
 use super::formats::{check_allowed, check_present};
 use super::output_profile::{StreamQuery, rendition, sound_for_browsers};
 use super::recordings::hls::HlsPlaylist;
@@ -165,8 +166,10 @@ pub(super) async fn play(call: Call, target: Target, query: &StreamQuery) -> Res
     let is_anonymous = user.is_none();
     let session = match context.hls_sessions.open(request).await {
         Ok(session) => session,
-        Err(HlsRefusal::Redirect(_)) if is_anonymous && context.has_users() => return Err(needs_login()),
-        Err(HlsRefusal::Redirect(url)) => return redirect(&url).map(Answer::into_reply),
+        Err(HlsRefusal::Redirect(to)) if is_for_users(context, is_anonymous, &to) => {
+            return Err(needs_login());
+        }
+        Err(HlsRefusal::Redirect(to)) => return redirect(&to.url).map(Answer::into_reply),
         Err(refusal) => {
             info!(channel.target = %target, client.address = %address, "client refused: {refusal}");
             return Err(match refusal {

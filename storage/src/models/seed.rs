@@ -23,9 +23,13 @@ pub fn seed(store: &Store) -> Result<()> {
     store.write_blocking(move |write| {
         put_missing(write, &Account::custom())?;
         let known: Vec<StreamProfile> = write.all()?;
-        for profile in StreamProfile::built_in() {
+        for mut profile in StreamProfile::built_in() {
             // In an older store, a profile of the user may have the name of a later built-in one; it stays.
             let of_name = known.iter().find(|it| it.name == profile.name);
+            if let Some(old) = of_name.filter(|it| it.id == profile.id && it.locked) {
+                // The one setting that admins can change.
+                profile.redirect_without_login = old.redirect_without_login;
+            }
             match of_name {
                 None => put_missing(write, &profile)?,
                 // Nobody else can change a locked profile, so this one is of an earlier version.

@@ -69,6 +69,17 @@ fn seeding_updates_the_built_in_stream_profiles_of_an_earlier_version() {
 }
 
 #[test]
+fn seeding_keeps_the_setting_of_a_built_in_stream_profile() {
+    let store = Store::temporary(schema()).unwrap();
+    let [_, redirect, ..] = StreamProfile::built_in();
+    let open = StreamProfile { redirect_without_login: true, ..redirect };
+    store.write_blocking(move |write| write.put(&open)).unwrap();
+    seed(&store).unwrap();
+    let all = store.collection::<StreamProfile>().all().unwrap();
+    assert_eq!(all.iter().map(|it| it.redirect_without_login).collect::<Vec<_>>(), [false, true, false, false, false]);
+}
+
+#[test]
 fn a_catalogue_is_stored_under_its_own_ids_and_later_records_get_others() {
     let store = Store::temporary(schema()).unwrap();
     seed(&store).unwrap();

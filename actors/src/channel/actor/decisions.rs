@@ -4,6 +4,7 @@
 //! appends it to the queue, so that nothing re-enters.
 
 use domain::event::StreamRef;
+use domain::plan::Redirection;
 use domain::playout::{Action, GiveUp, Input, PlayoutChange, SwitchRefusal};
 use media::ring::EndReason;
 use tokio::time::Instant;
@@ -57,9 +58,12 @@ impl State {
 
     fn redirect(&mut self, index: usize) {
         let Some(candidate) = self.upstream.candidate(index) else { return };
-        let url = candidate.url.clone();
+        let to = Redirection {
+            url: candidate.url.clone(),
+            without_login: candidate.redirect_without_login,
+        };
         self.report(ChannelChange::Redirected { candidate });
-        self.audience.answer_waiting(|| WatchReply::Redirect(url.clone()));
+        self.audience.answer_waiting(|| WatchReply::Redirect(to.clone()));
     }
 
     fn changed(&mut self, change: PlayoutChange) {

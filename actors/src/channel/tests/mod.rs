@@ -560,8 +560,8 @@ async fn a_switch_of_an_unwatched_channel_or_to_an_unknown_stream_is_refused() {
 async fn a_redirect_opens_nothing_and_takes_no_lease() {
     let redirect = Stream { profile: Delivery::Redirect, ..stream(1, "a") };
     let scenario = Scenario::new(settings(), [&[redirect]]).await;
-    let WatchReply::Redirect(url) = scenario.ask(channel(1)).await else { panic!("not redirected") };
-    assert_eq!(url.expose(), "http://tv:80/a");
+    let WatchReply::Redirect(to) = scenario.ask(channel(1)).await else { panic!("not redirected") };
+    assert_eq!((to.url.expose(), to.without_login), ("http://tv:80/a", false));
     assert_eq!((scenario.system.counts().leases, scenario.provider.n_accepted()), (0, 0));
     scenario.is_quiet().await;
 }

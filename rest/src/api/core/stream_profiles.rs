@@ -60,6 +60,11 @@ pub(crate) struct StreamProfileView {
     /// the id of a user agent, whose present text is stored.
     #[field(edit, blank, chars_max = 512, example = "VLC/3.0.20")]
     user_agent: Option<AgentText>,
+    /// Whether viewers without a login are redirected as well, such as tuners on the local network; only with the delivery
+    /// `redirect`, and the one setting of a built-in profile that can be changed. Attention: the address of the provider,
+    /// which often contains the login of the account, becomes visible to every such viewer. Otherwise they get 401.
+    #[field(edit, example = "false")]
+    redirect_without_login: bool,
 }
 
 /// The text of a user agent or, in bodies, the id of one.
@@ -147,6 +152,7 @@ async fn create(call: Call, new: NewStreamProfile) -> Result<Created<StreamProfi
             user_agent: None,
             is_active: true,
             locked: false,
+            redirect_without_login: false,
         };
         StreamProfileEdit::from(new).apply(write, &mut profile)?;
         Ok(profile)
@@ -156,7 +162,7 @@ async fn create(call: Call, new: NewStreamProfile) -> Result<Created<StreamProfi
 
 async fn update(call: Call, edit: StreamProfileEdit) -> Result<StreamProfileView, Refusal> {
     call.update(|write, profile: &mut StreamProfile| {
-        refuse_if(profile.locked, LOCKED)?;
+        refuse_if(profile.locked && !edit.keeps_built_in(), LOCKED)?;
         edit.apply(write, profile)
     })
     .await
@@ -173,7 +179,8 @@ async fn delete(call: Call) -> Result<NoContent, Refusal> {
     .await
 }
 
-const LOCKED: &str = "A built-in stream profile cannot be changed or deleted.";
+const LOCKED: &str =
+    "A built-in stream profile cannot be changed or deleted, apart from its setting redirect_without_login.";
 
 /// Returns what refers to a stream profile.
 fn user_of(write: &Write<'_>, id: StreamProfileId) -> Result<Option<&'static str>, Refusal> {
@@ -195,6 +202,23 @@ fn user_of(write: &Write<'_>, id: StreamProfileId) -> Result<Option<&'static str
 }
 
 impl StreamProfileEdit {
+    /// Returns whether the edit changes only what can be changed of a built-in profile.
+    fn keeps_built_in(&self) -> bool {
+        let Self {
+            name: None,
+            delivery: None,
+            command: None,
+            parameters: None,
+            is_active: None,
+            user_agent: None,
+            redirect_without_login: Some(_),
+        } = self
+        else {
+            return false;
+        };
+        true
+    }
+
     /// Applies the edit and checks the result.
     fn apply(self, write: &Write<'_>, profile: &mut StreamProfile) -> Result<(), Refusal> {
         let user_agent = match self.user_agent {
@@ -231,6 +255,12 @@ impl StreamProfileEdit {
         }
         set(&mut profile.name, self.name);
         set(&mut profile.is_active, self.is_active);
+        // Another delivery clears it, unless the client sent it.
+        profile.redirect_without_login &= meant == Delivery::Redirect;
+        set(&mut profile.redirect_without_login, self.redirect_without_login);
+        if profile.redirect_without_login && meant != Delivery::Redirect {
+            errors.add("redirect_without_login", "Only a profile with the delivery redirect can have this setting.");
+        }
         Ok(errors.or(())?)
     }
 }
@@ -241,7 +271,7 @@ impl Render for StreamProfile {
 
     fn view(&self, is_admin: &IsAdmin) -> StreamProfileView {
         view_from!(StreamProfileView from self {
-            id, locked, name, delivery, command, is_active;
+            id, locked, name, delivery, command, is_active, redirect_without_login;
             parameters: if is_admin.0 { self.parameters.clone() } else { String::new() },
             user_agent: self.user_agent.clone().filter(|_| is_admin.0).map(AgentText::Text),
         })
@@ -271,7 +301,7 @@ mod tests {
         let changed = rest.admin("PATCH", &one, json!({ "user_agent": null, "is_active": false })).await;
         let shown = json!({
             "id": id, "locked": false, "name": "Mine", "delivery": "redirect", "command": "", "parameters": "",
-            "is_active": false, "user_agent": null,
+            "is_active": false, "user_agent": null, "redirect_without_login": false,
         });
         assert_eq!((changed.status, &changed.body), (200, &shown));
         assert_eq!(rest.admin("GET", &one, Value::Null).await.body, shown);
@@ -319,6 +349,29 @@ mod tests {
             assert_eq!(refused.status, 400, "{method}");
             assert!(refused.text.contains("built-in"), "{}", refused.text);
         }
+    }
+
+    #[tokio::test]
+    async fn only_profiles_that_redirect_can_do_so_without_a_login() {
+        let rest = Rest::start().await;
+        for (method, path, body, status) in [
+            ("POST", LIST, json!({ "name": "a", "redirect_without_login": true }), 400),
+            ("POST", LIST, json!({ "name": "a", "delivery": "redirect", "redirect_without_login": true }), 201),
+            ("PATCH", "/api/core/streamprofiles/6/", json!({ "delivery": "proxy" }), 200),
+            ("PATCH", "/api/core/streamprofiles/6/", json!({ "redirect_without_login": true }), 400),
+            // Built-in profiles: the first one is no redirect, the second one is.
+            ("PATCH", "/api/core/streamprofiles/1/", json!({ "redirect_without_login": true }), 400),
+            ("PATCH", "/api/core/streamprofiles/2/", json!({ "redirect_without_login": true }), 200),
+            ("PATCH", "/api/core/streamprofiles/2/", json!({ "redirect_without_login": true, "name": "x" }), 400),
+            ("PATCH", "/api/core/streamprofiles/2/", json!({ "redirect_without_login": "yes" }), 400),
+        ] {
+            let answer = rest.admin(method, path, body.clone()).await;
+            assert_eq!(answer.status, status, "{method} {path} {body}: {}", answer.text);
+        }
+        let flags = |id: u32| rest.models.stream_profiles.load().get(id).unwrap().redirect_without_login;
+        assert_eq!([1, 2, 6].map(flags), [false, true, false]);
+        let standard = json!({ "redirect_without_login": false });
+        assert_eq!(rest.standard("PATCH", "/api/core/streamprofiles/2/", standard).await.status, 403);
     }
 
     #[tokio::test]

@@ -405,6 +405,11 @@ pub(super) fn group() -> Group {
     group
 }
 
+/// A group that is marked as adult content.
+pub(super) fn adult_group() -> Group {
+    Group { is_adult: true, ..Group::new(GroupId(9), "Late night") }
+}
+
 pub(super) fn lineup() -> Lineup {
     let mut lineup = Lineup::new(LineupId(7), "Kids", true);
     lineup.description = "For children".to_owned();
@@ -757,6 +762,12 @@ pub(super) fn undo_part_of_titles() -> UndoPart {
     let (before, after) =
         (vec![TitleShape::from_title(&title()), TitleShape::from_title(&title_of_reasons())], Vec::new());
     UndoPart { id: 11, changes: vec![UndoChange::TitlesChanged { before, after }] }
+}
+
+/// A profile that redirects viewers without a login.
+pub(super) fn open_stream_profile() -> StreamProfile {
+    let [_, redirect, ..] = StreamProfile::built_in();
+    StreamProfile { redirect_without_login: true, ..redirect }
 }
 
 pub(super) fn stream_profile() -> StreamProfile {
