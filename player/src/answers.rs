@@ -163,7 +163,8 @@ mod tests {
     #[test]
     fn only_users_are_redirected_to_a_provider_unless_its_profile_says_otherwise() {
         let url = SourceUrl::new("http://u:p@a.example/movie/1.mkv");
-        let [closed, open] = [false, true].map(|without_login| Redirection { url: url.clone(), without_login });
+        let [closed, open] =
+            [false, true].map(|without_login| Redirection { url: url.clone(), without_login });
         let Err(refusal) = FileAnswer::redirect(false, &closed) else { panic!("it is refused") };
         assert_eq!(refusal.into_response().status(), StatusCode::UNAUTHORIZED);
         for (is_user, to) in [(true, &closed), (true, &open), (false, &open)] {

@@ -51,7 +51,12 @@ impl SeenThings {
 
     /// Returns whether the caller sees a programme of a guide channel: users of level 1 see all programmes of their guide
     /// channels, and others those that a visible channel shows. Blocks.
-    pub(crate) fn shows_programme(&self, guides: &GuideReader, of: GuideChannelId, entry: &GuideEntry) -> bool {
+    pub(crate) fn shows_programme(
+        &self,
+        guides: &GuideReader,
+        of: GuideChannelId,
+        entry: &GuideEntry,
+    ) -> bool {
         let Some(limits) = &self.limits else { return true };
         match self.sees_unused() {
             true => self.shows(guides.links().channels_of(of)),

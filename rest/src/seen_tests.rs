@@ -9,8 +9,8 @@ use domain::group::Group;
 use domain::guide::channel::GuideChannel;
 use domain::guide::source::GuideSourceKind;
 use domain::ids::{
-    AccountGroupId, AccountId, ChannelId, GroupId, GuideChannelId, GuideSourceId, LineupId, LogoId, ProfileId,
-    StreamId,
+    AccountGroupId, AccountId, ChannelId, GroupId, GuideChannelId, GuideSourceId, LineupId, LogoId,
+    ProfileId, StreamId,
 };
 use domain::lineup::Lineup;
 use domain::logo::Logo;
@@ -129,7 +129,8 @@ fn requests(route: &Route, programmes: &[String]) -> Vec<(String, Value)> {
     let paths: BTreeSet<String> = (0..3).map(filled).collect();
     let mut all: Vec<String> = paths.iter().cloned().collect();
     let takes = |name: &str| route.inputs.query.iter().any(|it| it.name == name);
-    let wanted = [("search", HIDDEN), ("name", HIDDEN), ("channel_group", "2"), ("assigned", "2"), ("ids", "1,2,3")];
+    let wanted =
+        [("search", HIDDEN), ("name", HIDDEN), ("channel_group", "2"), ("assigned", "2"), ("ids", "1,2,3")];
     for (name, value) in wanted.into_iter().filter(|it| takes(it.0)) {
         all.extend(paths.iter().map(|it| format!("{it}?{name}={value}")));
     }
@@ -216,7 +217,8 @@ async fn what_a_visible_channel_uses_is_on_the_same_routes_for_limited_users() {
     }
     rest.put([changed(&rest, STANDARD, |it| it.hide_adult = true)]).await;
     assert_eq!(routes_with(&rest, STANDARD, SHOWN).await, before);
-    let counts = ["/api/channels/streams/", "/api/channels/logos/", "/api/epg/programs/search/?search=moonlight"];
+    let counts =
+        ["/api/channels/streams/", "/api/channels/logos/", "/api/epg/programs/search/?search=moonlight"];
     for (path, expected) in counts.into_iter().zip([1, 1, 0]) {
         let listed = rest.standard("GET", path, Value::Null).await;
         assert_eq!(listed.body["count"], expected, "{path}: {}", listed.text);

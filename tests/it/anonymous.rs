@@ -101,7 +101,8 @@ async fn a_stream_profile_can_redirect_callers_without_credentials() {
     create_user(&gateway, "anna", |_| {}).await;
     let channel = gateway.path("News");
     let set = async |redirect_without_login: bool| {
-        let profile = StreamProfile { redirect_without_login, ..StreamProfile::from_delivery(Delivery::Redirect) };
+        let profile =
+            StreamProfile { redirect_without_login, ..StreamProfile::from_delivery(Delivery::Redirect) };
         gateway.change(move |write| write.put(&profile)).await;
     };
     for (is_open, expected) in [(false, 401), (true, 302), (false, 401)] {

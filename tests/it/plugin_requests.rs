@@ -111,7 +111,11 @@ class Plugin:
 ";
     let story = PluginStory::start(&[], json!({ "actions": [{ "id": "go", "label": "Go" }] }), CODE).await;
     let (status, known) = story.run("go").await;
-    assert_eq!((status, known.get("status"), &known["result"]["status"]), (200, None, &json!("ok")), "{known}");
+    assert_eq!(
+        (status, known.get("status"), &known["result"]["status"]),
+        (200, None, &json!("ok")),
+        "{known}"
+    );
     let (status, unknown) = story.run("nothing").await;
     assert_eq!(status, 200, "{unknown}");
     for answer in [&unknown, &unknown["result"]] {
@@ -153,7 +157,7 @@ class Plugin:
 ";
     let all = "plugins.accept_gaps=[\"own_files\", \"shared_files\", \"ports\", \"signals\", \"processes\", \"resources\"]";
     let story = PluginStory::start(&[all], json!({ "permissions": {} }), CODE).await;
-    let plugin = &story.admin.get(PLUGINS).await.body["plugins"][0];
+    let plugin = story.admin.get(PLUGINS).await.body["plugins"][0].clone();
     let gaps = plugin["gaps"].as_array().unwrap().clone();
     let removed = story.admin.delete(&format!("{PLUGINS}demo/delete/")).await;
     assert_eq!(removed.status, 200, "{removed:?}");

@@ -226,7 +226,11 @@ fn unknown_keys_and_types_are_named_and_refuse_nothing() {
         json!({ "id": "n", "min": 1, "max": 2 }),
         &["Unknown keys have no effect: fields.n.max, fields.n.min.", TYPE],
     );
-    check("/actions/1", json!({ "id": "x", "icon": "y" }), &["Unknown keys have no effect: actions.x.icon.", TYPE]);
+    check(
+        "/actions/1",
+        json!({ "id": "x", "icon": "y" }),
+        &["Unknown keys have no effect: actions.x.icon.", TYPE],
+    );
     let many = Value::from_iter((0..25).map(|it| (format!("k{it:02}"), json!(it))));
     let manifest = parse(&changed("/permissions", many)).unwrap();
     let found = unknown_parts(&manifest, &[], &[]).remove(0);

@@ -11,18 +11,46 @@ const PART_CHARS_MAX: usize = 100;
 
 /// The keys of manifests, with those that the catalogues of other services read.
 const MANIFEST_KEYS: &[&str] = &[
-    "name", "version", "description", "author", "help_url", "fields", "actions", "permissions", "limits",
-    "requirements", "command", "lifetime", "concurrency", "license", "repo_url", "discord_thread",
-    "min_dispatcharr_version", "max_dispatcharr_version", "source_type", "source_url", "maintainers",
-    "deprecated", "unlisted", "logo", "icon",
+    "name",
+    "version",
+    "description",
+    "author",
+    "help_url",
+    "fields",
+    "actions",
+    "permissions",
+    "limits",
+    "requirements",
+    "command",
+    "lifetime",
+    "concurrency",
+    "license",
+    "repo_url",
+    "discord_thread",
+    "min_dispatcharr_version",
+    "max_dispatcharr_version",
+    "source_type",
+    "source_url",
+    "maintainers",
+    "deprecated",
+    "unlisted",
+    "logo",
+    "icon",
 ];
 const PERMISSION_KEYS: &[&str] = &["api", "network", "listen", "programs", "files"];
-const FIELD_KEYS: &[&str] = &[
-    "id", "label", "type", "default", "options", "input_type", "help_text", "description", "placeholder",
-];
+const FIELD_KEYS: &[&str] =
+    &["id", "label", "type", "default", "options", "input_type", "help_text", "description", "placeholder"];
 const ACTION_KEYS: &[&str] = &[
-    "id", "label", "description", "button_label", "button_variant", "button_color", "confirm", "events",
-    "schedule", "timeout",
+    "id",
+    "label",
+    "description",
+    "button_label",
+    "button_variant",
+    "button_color",
+    "confirm",
+    "events",
+    "schedule",
+    "timeout",
 ];
 
 /// Returns sentences about unknown keys, and about fields of unknown types, of a manifest and of what the code reports.

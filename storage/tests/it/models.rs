@@ -76,7 +76,10 @@ fn seeding_keeps_the_setting_of_a_built_in_stream_profile() {
     store.write_blocking(move |write| write.put(&open)).unwrap();
     seed(&store).unwrap();
     let all = store.collection::<StreamProfile>().all().unwrap();
-    assert_eq!(all.iter().map(|it| it.redirect_without_login).collect::<Vec<_>>(), [false, true, false, false, false]);
+    assert_eq!(
+        all.iter().map(|it| it.redirect_without_login).collect::<Vec<_>>(),
+        [false, true, false, false, false]
+    );
 }
 
 #[test]

@@ -58,10 +58,7 @@ impl State {
 
     fn redirect(&mut self, index: usize) {
         let Some(candidate) = self.upstream.candidate(index) else { return };
-        let to = Redirection {
-            url: candidate.url.clone(),
-            without_login: candidate.redirect_without_login,
-        };
+        let to = Redirection { url: candidate.url.clone(), without_login: candidate.redirect_without_login };
         self.report(ChannelChange::Redirected { candidate });
         self.audience.answer_waiting(|| WatchReply::Redirect(to.clone()));
     }

@@ -259,7 +259,10 @@ impl StreamProfileEdit {
         profile.redirect_without_login &= meant == Delivery::Redirect;
         set(&mut profile.redirect_without_login, self.redirect_without_login);
         if profile.redirect_without_login && meant != Delivery::Redirect {
-            errors.add("redirect_without_login", "Only a profile with the delivery redirect can have this setting.");
+            errors.add(
+                "redirect_without_login",
+                "Only a profile with the delivery redirect can have this setting.",
+            );
         }
         Ok(errors.or(())?)
     }
@@ -356,13 +359,23 @@ mod tests {
         let rest = Rest::start().await;
         for (method, path, body, status) in [
             ("POST", LIST, json!({ "name": "a", "redirect_without_login": true }), 400),
-            ("POST", LIST, json!({ "name": "a", "delivery": "redirect", "redirect_without_login": true }), 201),
+            (
+                "POST",
+                LIST,
+                json!({ "name": "a", "delivery": "redirect", "redirect_without_login": true }),
+                201,
+            ),
             ("PATCH", "/api/core/streamprofiles/6/", json!({ "delivery": "proxy" }), 200),
             ("PATCH", "/api/core/streamprofiles/6/", json!({ "redirect_without_login": true }), 400),
             // Built-in profiles: the first one is no redirect, the second one is.
             ("PATCH", "/api/core/streamprofiles/1/", json!({ "redirect_without_login": true }), 400),
             ("PATCH", "/api/core/streamprofiles/2/", json!({ "redirect_without_login": true }), 200),
-            ("PATCH", "/api/core/streamprofiles/2/", json!({ "redirect_without_login": true, "name": "x" }), 400),
+            (
+                "PATCH",
+                "/api/core/streamprofiles/2/",
+                json!({ "redirect_without_login": true, "name": "x" }),
+                400,
+            ),
             ("PATCH", "/api/core/streamprofiles/2/", json!({ "redirect_without_login": "yes" }), 400),
         ] {
             let answer = rest.admin(method, path, body.clone()).await;

@@ -21,8 +21,7 @@ async fn a_marked_group_hides_its_channels_and_those_that_it_gets_later() {
     make(&rest, json!({ "name": "in the group", "channel_group": "News" })).await;
     make(&rest, json!({ "name": "plays a stream of it", "streams": [1] })).await;
     let other = make(&rest, json!({ "name": "elsewhere", "channel_group": "Sports", "streams": [3] })).await;
-    let decided =
-        make(&rest, json!({ "name": "decided", "channel_group": "News", "is_adult": true })).await;
+    let decided = make(&rest, json!({ "name": "decided", "channel_group": "News", "is_adult": true })).await;
     assert_eq!(adult(&rest).await, ["decided"]);
     mark(&rest, true).await;
     assert_eq!(adult(&rest).await, ["in the group", "plays a stream of it", "decided"]);
@@ -56,7 +55,8 @@ async fn a_group_can_be_created_as_adult_and_users_of_other_content_do_not_find_
     let rest = stage().await;
     rest.models.streams.at(rest.models.store.version()).await.unwrap();
     make(&rest, json!({ "name": "film", "streams": [3] })).await;
-    let made = rest.admin("POST", "/api/channels/groups/", json!({ "name": "Films", "is_adult": true })).await;
+    let made =
+        rest.admin("POST", "/api/channels/groups/", json!({ "name": "Films", "is_adult": true })).await;
     assert_eq!((made.status, &made.body["is_adult"]), (201, &json!(true)), "{}", made.text);
     assert_eq!(adult(&rest).await, ["film"]);
     let path = format!("/api/channels/groups/{}/", made.body["id"]);
