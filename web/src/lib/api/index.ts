@@ -16,6 +16,9 @@ export interface Paged<T> {
 	previous?: string | null;
 }
 
+/** Returns all results of a list that is an array without a page. */
+export const listed = <T>(list: T[] | { results: T[] }): T[] => (Array.isArray(list) ? list : list.results);
+
 /** Sends a request with the token of the user, and once more with a new one after a 401. */
 async function send(request: Request): Promise<Response> {
 	const attempt = async (renew: boolean): Promise<Response> => {

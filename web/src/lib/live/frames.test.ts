@@ -12,6 +12,13 @@ describe('frames', () => {
 		});
 	});
 
+	test('statistics are a text', () => {
+		const stats = JSON.stringify({ count: 0, channels: [] });
+		const frame = readFrame(JSON.stringify({ type: 'update', data: { type: 'channel_stats', stats } }));
+		expect(readStats(frame!)?.channels).toEqual([]);
+		expect(readFrame('{"data":{"type":"channel_stats","stats":"{"}}')).toBeNull();
+	});
+
 	test('statistics without channels are none', () => {
 		expect(readStats({ type: 'channel_stats' })).toBeNull();
 		const stats = readStats({

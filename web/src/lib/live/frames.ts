@@ -35,6 +35,18 @@ export interface LiveChannel {
 	stream_id?: number | null;
 	/** The title that a radio station sent last. */
 	title?: string | null;
+	stream_name?: string | null;
+	/** As in `1280x720`; `null` while it is not known. */
+	resolution?: string | null;
+	source_fps?: number | null;
+	/** By their names in ffmpeg. */
+	video_codec?: string | null;
+	audio_codec?: string | null;
+	avg_bitrate?: string | null;
+	avg_bitrate_kbps?: number | null;
+	owner?: string;
+	started_at?: string;
+	started_at_epoch?: number;
 	m3u_profile_id?: number | null;
 	discovered_max_streams?: number | null;
 	total_bytes?: number;
@@ -94,7 +106,10 @@ export function readFrame(text: unknown): Frame | null {
 		const frame: unknown = JSON.parse(text);
 		const data = (frame as { data?: unknown } | null)?.data;
 		if (typeof data !== 'object' || data === null) return null;
-		return typeof (data as Frame).type === 'string' ? (data as Frame) : null;
+		if (typeof (data as Frame).type !== 'string') return null;
+		// Statistics are a text, which other clients expect.
+		const { stats } = data as Frame;
+		return typeof stats === 'string' ? { ...(data as Frame), stats: JSON.parse(stats) } : (data as Frame);
 	} catch {
 		return null;
 	}

@@ -1,6 +1,6 @@
 // From a refused address to the setting of its account that allows it.
 
-import { api, ok } from '$lib/api';
+import { api, listed, ok } from '$lib/api';
 
 /** What was refused, as far as the page knows it. */
 export interface Refused {
@@ -41,7 +41,8 @@ async function refusedStream(uuid: string): Promise<number | null> {
 }
 
 async function accountOfChannel(id: number): Promise<number | null> {
-	const streams = await ok(api.GET('/api/channels/channels/{id}/streams/', { params: { path: { id } } }));
+	const answer = await ok(api.GET('/api/channels/channels/{id}/streams/', { params: { path: { id } } }));
+	const streams = listed(answer);
 	const refused = streams.find((it) => it.health?.last_cause === CAUSE);
 	return (refused ?? streams.find((it) => it.m3u_account !== null))?.m3u_account ?? null;
 }

@@ -1,6 +1,6 @@
 // Categories of films and series.
 
-import { api, ok, type Schemas } from '$lib/api';
+import { api, listed, ok, type Schemas } from '$lib/api';
 
 export type Category = Schemas['VODCategory'];
 
@@ -10,5 +10,5 @@ export async function readCategories(
 	signal?: AbortSignal,
 ): Promise<Category[]> {
 	const answer = await ok(api.GET('/api/vod/categories/', { params: { query }, signal }));
-	return Array.isArray(answer) ? answer : answer.results;
+	return listed(answer);
 }

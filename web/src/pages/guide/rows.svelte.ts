@@ -1,6 +1,6 @@
 // The rows of the guide: the channels that the user may watch.
 
-import { api, ok, type Schemas } from '$lib/api';
+import { api, listed, ok, type Schemas } from '$lib/api';
 import { session } from '$lib/auth';
 import { arrayRows, PagedRows, type Rows } from '$lib/list';
 import { resource } from '$lib/ui';
@@ -41,7 +41,11 @@ export function guideRows(filter: () => RowFilter): { rows: () => Rows<GuideRow>
 		() => ({ ...filter(), isNeeded: !isPaged }),
 		async ({ isNeeded, ...wanted }, signal): Promise<GuideRow[]> =>
 			isNeeded
-				? ok(api.GET('/api/channels/channels/summary/', { params: { query: queryOf(wanted) }, signal }))
+				? listed(
+						await ok(
+							api.GET('/api/channels/channels/summary/', { params: { query: queryOf(wanted) }, signal }),
+						),
+					)
 				: [],
 	);
 	const short = arrayRows(

@@ -64,8 +64,8 @@ beforeEach(() => {
 	sent = {};
 	const page = (results: unknown[]) => ({ count: results.length, results, next: null, previous: null });
 	const answers: Record<string, unknown> = {
-		'/api/connect/presets/': [],
-		'/api/connect/events/': [],
+		'/api/connect/presets/': page([]),
+		'/api/connect/events/': page([]),
 		'/api/connect/integrations/1/': PAUSED,
 		'/api/connect/integrations/': page([{ id: 1, name: 'Chat' }]),
 		'/api/plugins/plugins/': { plugins: PLUGINS },

@@ -160,11 +160,11 @@ export function laidOut(source: string): string {
 	}
 }
 
-export const readPresets = (signal: AbortSignal): Promise<Preset[]> =>
-	ok(api.GET('/api/connect/presets/', { signal }));
+export const readPresets = async (signal: AbortSignal): Promise<Preset[]> =>
+	(await ok(api.GET('/api/connect/presets/', { signal }))).results;
 
-export const readEvents = (signal: AbortSignal): Promise<ConnectEvent[]> =>
-	ok(api.GET('/api/connect/events/', { signal }));
+export const readEvents = async (signal: AbortSignal): Promise<ConnectEvent[]> =>
+	(await ok(api.GET('/api/connect/events/', { signal }))).results;
 
 /** Reads a page of the integrations. */
 export async function readIntegrations(

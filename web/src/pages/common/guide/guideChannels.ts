@@ -1,6 +1,6 @@
 // Guide channels, as the fields that choose one need them.
 
-import { api, ok, type Schemas } from '$lib/api';
+import { api, listed, ok, type Schemas } from '$lib/api';
 
 type GuideChannel = Schemas['EPGData'];
 
@@ -13,7 +13,7 @@ export const readGuideChannel = (id: number, signal?: AbortSignal): Promise<Guid
 /** Returns the names of the guides by their ids. */
 export async function readGuideNames(signal: AbortSignal): Promise<Map<number, string>> {
 	const answer = await ok(api.GET('/api/epg/sources/', { signal }));
-	const all = Array.isArray(answer) ? answer : answer.results;
+	const all = listed(answer);
 	return new Map(all.map((it) => [it.id, it.name]));
 }
 
@@ -21,6 +21,6 @@ export async function readGuideNames(signal: AbortSignal): Promise<Map<number, s
 export async function findGuideChannels(search: string, signal: AbortSignal) {
 	const query = { search, page: 1, page_size: LISTED, ordering: 'name' as const };
 	const answer = await ok(api.GET('/api/epg/epgdata/', { params: { query }, signal }));
-	const all = Array.isArray(answer) ? answer : answer.results;
+	const all = listed(answer);
 	return all.map((it) => ({ value: it.id, label: it.name, detail: it.tvg_id }));
 }
