@@ -96,7 +96,7 @@ pub use self::guide::{
     GuideRefreshStatus, GuideRefreshes, GuideServices, GuideSummary, SchedulesDirect, ServiceAccount,
     ServiceError, WrittenEdit, WrittenError, is_same_guide, refresh_guide,
 };
-pub use self::health::HealthTable;
+pub use self::health::{HealthTable, StreamFacts};
 pub use self::hls::{HlsRefusal, HlsRequest, HlsSession, HlsSessions, SessionEnd, SessionUse, lacks_sound};
 pub use self::importer::{
     ImportError, ImportOptions, ImportSummary, Importer, LoginCheckStart, PreviewError, PreviewedChange,

@@ -29,6 +29,139 @@ pub fn all_tuners_in_use(agent: &str) -> u16 {
     TUNER_CLIENTS.iter().find(|it| agent.starts_with(it.agent)).map_or(ALL_IN_USE, |it| it.all_in_use)
 }
 
+/// A list that is answered as an array if no page of it is requested. All other lists are answered in an envelope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ArrayList {
+    /// Path of the list, with its parameters in braces.
+    pub path: &'static str,
+    /// Whether only programs that send no `User-Agent` get an array; the specification promises others an envelope.
+    pub without_agent: bool,
+    /// The program that reads an array.
+    pub client: &'static str,
+    /// How this is known.
+    pub evidence: &'static str,
+}
+
+impl ArrayList {
+    /// A list that everybody gets as an array.
+    const fn new(path: &'static str, client: &'static str, evidence: &'static str) -> Self {
+        Self { path, without_agent: false, client, evidence }
+    }
+
+    /// A list that only programs without a `User-Agent` get as an array.
+    const fn without_agent(path: &'static str, client: &'static str, evidence: &'static str) -> Self {
+        Self { path, without_agent: true, client, evidence }
+    }
+}
+
+const DISPATCHARR_PAGE: &str = "the web page of Dispatcharr 0.29";
+const RECORDED: &str = "Dispatcharr 0.29 was recorded with an array, and its own page reads one.";
+const MCP: &str = "dispatcharr-mcp 0.3.0";
+const MCP_SOURCE: &str =
+    "Its tools declare a list as their result, and Dispatcharr 0.29 was recorded with one.";
+const KODI_ADD_ON: &str = "pvr.dispatcharr (lukefor)";
+const KODI_ADD_ON_SOURCE: &str = "Its source reads only a body that begins with a bracket, and libcurl sends no user agent unless it is told.";
+
+/// The lists that are answered as an array.
+pub const ARRAY_LISTS: [ArrayList; 17] = [
+    ArrayList::new("/api/epg/sources/", MCP, MCP_SOURCE),
+    ArrayList::new(
+        "/api/epg/epgdata/",
+        "EPG Janitor",
+        "The plugin goes through the answer as through a list.",
+    ),
+    ArrayList::new("/api/vod/categories/", MCP, MCP_SOURCE),
+    ArrayList::new("/api/connect/integrations/", MCP, MCP_SOURCE),
+    ArrayList::new("/api/connect/integrations/{id}/subscriptions/", DISPATCHARR_PAGE, RECORDED),
+    ArrayList::new("/api/connect/subscriptions/", DISPATCHARR_PAGE, RECORDED),
+    ArrayList::new("/api/backups/", DISPATCHARR_PAGE, RECORDED),
+    ArrayList::new("/api/channels/channels/summary/", DISPATCHARR_PAGE, RECORDED),
+    ArrayList::new("/api/channels/channels/{id}/streams/", DISPATCHARR_PAGE, RECORDED),
+    ArrayList::new("/api/channels/channels/{id}/streams/stats/", DISPATCHARR_PAGE, RECORDED),
+    ArrayList::new(
+        "/api/vod/movies/{id}/providers/",
+        "emby-xtream",
+        "It reads the providers of films as a list.",
+    ),
+    ArrayList::new("/api/vod/series/{id}/providers/", DISPATCHARR_PAGE, RECORDED),
+    ArrayList::new("/api/vod/series/{id}/episodes/", DISPATCHARR_PAGE, RECORDED),
+    ArrayList::without_agent("/api/channels/channels/", KODI_ADD_ON, KODI_ADD_ON_SOURCE),
+    ArrayList::without_agent(
+        "/api/channels/channels/",
+        "emby-xtream",
+        "Its source reads a list, with `limit` instead of pages; HttpClient of .NET sends no user agent.",
+    ),
+    ArrayList::without_agent("/api/channels/recurring-rules/", KODI_ADD_ON, KODI_ADD_ON_SOURCE),
+    ArrayList::without_agent("/api/channels/recordings/", KODI_ADD_ON, KODI_ADD_ON_SOURCE),
+];
+
+/// Returns whether programs with this user agent get the list at this path as an array.
+pub fn reads_array(path: &str, agent: &str) -> bool {
+    ARRAY_LISTS.iter().any(|it| it.path == path && (!it.without_agent || agent.is_empty()))
+}
+
+/// The lists for which an unknown `ordering` is ignored with a warning instead of refused. Dispatcharr 0.29 was recorded
+/// with an answer in its own order, and its clients send orders of their versions.
+pub const LENIENT_ORDERINGS: [&str; 6] = [
+    "/api/channels/",
+    "/api/channels/channels/",
+    "/api/channels/streams/",
+    "/api/vod/all/",
+    "/api/vod/movies/",
+    "/api/vod/series/",
+];
+
+/// A route whose refusals have the reason also as `error`, where clients of Dispatcharr read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ErrorMember {
+    /// Path of the route, with its parameters in braces.
+    pub path: &'static str,
+    /// Whether they also have `success`, which is false.
+    pub has_success: bool,
+}
+
+const fn error(path: &'static str) -> ErrorMember {
+    ErrorMember { path, has_success: false }
+}
+
+const fn no_success(path: &'static str) -> ErrorMember {
+    ErrorMember { path, has_success: true }
+}
+
+/// The routes that were recorded of Dispatcharr 0.29 with these members in refusals; those of plugins have their own.
+pub const ERROR_MEMBERS: [ErrorMember; 30] = [
+    error("/api/accounts/initialize-superuser/"),
+    error("/api/catchup/sessions/"),
+    error("/api/catchup/sessions/{session}/"),
+    error("/api/catchup/sessions/{session}/position/"),
+    error("/api/channels/channels/from-stream/"),
+    error("/api/channels/channels/from-stream/bulk/"),
+    error("/api/channels/channels/{id}/set-epg/"),
+    error("/api/channels/groups/{id}/"),
+    error("/api/channels/logos/upload/"),
+    error("/api/channels/profiles/{id}/channels/bulk-update/"),
+    no_success("/api/channels/recordings/{id}/extend/"),
+    error("/api/channels/recordings/{id}/file/"),
+    no_success("/api/channels/recordings/{id}/stop/"),
+    no_success("/api/channels/recordings/{id}/update-metadata/"),
+    error("/api/channels/series-rules/"),
+    error("/api/channels/series-rules/bulk-remove/"),
+    error("/api/epg/current-programs/"),
+    error("/api/epg/programs/search/"),
+    error("/api/m3u/accounts/{id}/group-settings/"),
+    error("/api/m3u/accounts/{id}/refresh-vod/"),
+    no_success("/api/m3u/refresh-account-info/{profile_id}/"),
+    error("/api/vod/movies/{id}/provider-info/"),
+    error("/proxy/catchup/stop_client"),
+    error("/proxy/ts/change_stream/{uuid}"),
+    error("/proxy/ts/next_stream/{uuid}"),
+    error("/proxy/ts/status/{uuid}"),
+    no_success("/proxy/ts/stop/{uuid}"),
+    no_success("/proxy/ts/stop_client/{uuid}"),
+    error("/proxy/ts/stream/{target}"),
+    error("/proxy/vod/stop_client"),
+];
+
 /// A kind of programs that play HLS, and the container that it plays best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HlsClient {
@@ -198,6 +331,18 @@ fn has_name(part: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn some_lists_are_arrays_and_some_only_for_programs_without_a_user_agent() {
+        let check = |path: &str, with: bool, without: bool| {
+            let found = (reads_array(path, "curl/8.5"), reads_array(path, ""));
+            assert_eq!(found, (with, without), "{path}");
+        };
+        check("/api/epg/sources/", true, true);
+        check("/api/channels/recurring-rules/", false, true);
+        check("/api/channels/channels/", false, true);
+        check("/api/channels/groups/", false, false);
+    }
 
     #[test]
     fn names_of_libraries_and_media_servers_say_nothing_about_the_device() {

@@ -47,6 +47,11 @@ impl Query {
         Ok(Self { pairs })
     }
 
+    /// Returns the parameters without those of this name.
+    pub fn without(&self, name: &str) -> Self {
+        Self { pairs: self.pairs.iter().filter(|it| it.0 != name).cloned().collect() }
+    }
+
     /// Returns the value of a name that occurs exactly once.
     pub fn single(&self, name: &str) -> Option<&str> {
         let mut values = self.pairs.iter().filter(|it| it.0 == name);

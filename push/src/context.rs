@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use actors::{Events, GuideRefreshes, Importer, Integrations, SegmenterStatus, VodImporter, VodSessionInfo};
+use actors::{ChannelStatus, Events, GuideRefreshes, Importer, Integrations, VodImporter, VodSessionInfo};
 use node::context::NodeContext;
 use route_frame::network_access::NetworkAccess;
 use serde_json::Value;
@@ -53,6 +53,6 @@ pub struct StatisticsViews {
     pub films: fn(&Models, &[VodSessionInfo]) -> Option<Value>,
     /// Players of the past of channels.
     pub past: fn(&Models, &[VodSessionInfo]) -> Option<Value>,
-    /// A segmenter of a live channel.
-    pub segmenter: fn(&SegmenterStatus) -> Value,
+    /// What admins get about a live channel.
+    pub channel: fn(&ChannelStatus) -> Value,
 }

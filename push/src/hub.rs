@@ -202,7 +202,7 @@ impl Drop for PanicLog {
 }
 
 async fn measure(context: &PushContext, newest: &watch::Sender<Newest>, wanted: &Wanted) {
-    let mut reader = StatisticsReader::new(context.views.segmenter);
+    let mut reader = StatisticsReader::new(context.views.channel);
     let mut ticks = every_period();
     loop {
         ticks.tick().await;

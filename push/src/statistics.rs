@@ -5,7 +5,7 @@ use std::hash::Hash;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use actors::{ChannelStatus, ClientStatus, SegmenterStatus, Target};
+use actors::{ChannelStatus, ClientStatus, Target};
 use domain::channel::Channel;
 use domain::lineup::{ViewLimits, visible};
 use domain::time::iso_millis;
@@ -54,8 +54,8 @@ struct AdminChannel {
 /// Computes statistics from each reading and the one before.
 #[derive(Debug)]
 pub(super) struct StatisticsReader {
-    /// The form of a segmenter.
-    segmenter: fn(&SegmenterStatus) -> Value,
+    /// What admins get about a channel beside what is measured here.
+    view: fn(&ChannelStatus) -> Value,
     sequence: u64,
     read_at: Option<Instant>,
     channels: Rates<Target>,
@@ -64,9 +64,9 @@ pub(super) struct StatisticsReader {
 }
 
 impl StatisticsReader {
-    pub(super) fn new(segmenter: fn(&SegmenterStatus) -> Value) -> Self {
+    pub(super) fn new(view: fn(&ChannelStatus) -> Value) -> Self {
         Self {
-            segmenter,
+            view,
             sequence: 0,
             read_at: None,
             channels: Rates::default(),
@@ -117,10 +117,11 @@ impl StatisticsReader {
                 "segments_skipped": status.input.segments_skipped,
                 "lost_datagrams": status.input.lost_datagrams,
                 "waiting": status.n_waiting,
-                "segmenters": status.segmenters.iter().map(self.segmenter).collect::<Vec<_>>(),
             });
-            if let (Value::Object(whole), Value::Object(more)) = (&mut whole, more) {
-                whole.extend(more);
+            for members in [more, (self.view)(status)] {
+                if let (Value::Object(whole), Value::Object(members)) = (&mut whole, members) {
+                    whole.extend(members);
+                }
             }
             if !status.nodes.is_empty() {
                 whole["nodes"] = json!(status.nodes.iter().map(|it| &**it).collect::<Vec<_>>());
@@ -222,8 +223,9 @@ fn frame(sequence: u64, at: &str, channels: Vec<Value>, totals: Option<Value>) -
     if let Some(totals) = totals {
         stats["totals"] = totals;
     }
+    // Clients of the reference service parse a text.
     update(&json!({
-        "type": "channel_stats", "success": true, "sequence": sequence, "timestamp": at, "stats": stats,
+        "type": "channel_stats", "success": true, "sequence": sequence, "timestamp": at, "stats": stats.to_string(),
     }))
 }
 
@@ -260,6 +262,21 @@ impl<K: Eq + Hash> Rates<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_statistics_are_a_text_that_clients_parse() {
+        let mut reader = StatisticsReader::new(|_| Value::Null);
+        let statistics = reader.read(Vec::new(), &[], &Table::default(), Instant::now(), 1_000);
+        for (text, has_totals) in [
+            (statistics.for_admins(ClientsOf::All), true),
+            (statistics.for_viewer(&ViewLimits::none(), &Table::default()), false),
+        ] {
+            let frame: Value = serde_json::from_str(&text).unwrap();
+            let stats: Value = serde_json::from_str(frame["data"]["stats"].as_str().unwrap()).unwrap();
+            assert_eq!((&stats["channels"], &stats["count"]), (&json!([]), &json!(0)), "{text}");
+            assert_eq!(stats["totals"].is_object(), has_totals, "{text}");
+        }
+    }
 
     #[test]
     fn a_rate_covers_the_time_since_the_last_reading_and_restarted_counters_begin_at_zero() {

@@ -25,6 +25,8 @@ mod guide_tests;
 mod images;
 mod list;
 #[cfg(test)]
+mod list_tests;
+#[cfg(test)]
 mod matrix;
 #[cfg(test)]
 mod player_tests;
@@ -35,6 +37,8 @@ mod plugin_tests;
 mod reads;
 mod record;
 pub mod recording_artwork;
+#[cfg(test)]
+mod reference_tests;
 mod revisions;
 mod saved_upload;
 mod seen;
@@ -61,7 +65,7 @@ use route_frame::{dispatch, openapi};
 use server::Routes;
 
 pub use self::api::{
-    ChannelKeys, ChannelMaker, PICTURE_BYTES_MAX, check_avatar, pushed_past_stats, pushed_segmenter,
+    ChannelKeys, ChannelMaker, PICTURE_BYTES_MAX, check_avatar, pushed_channel, pushed_past_stats,
     pushed_stats,
 };
 

@@ -9,6 +9,7 @@ use resource_derive::Query;
 use route_frame::call::Call;
 use route_frame::field::{Field, Kind};
 use route_frame::input::{Input, Inputs, RequestInput};
+use route_frame::list::is_array;
 use route_frame::route::{Answer, AnswerShape, json_reply};
 use route_frame::value::{Readable, Shape, not_a_choice};
 use serde::Serialize;
@@ -68,25 +69,18 @@ impl<const SIZE: usize, const MAX: usize> Paging<SIZE, MAX> {
         }
     }
 
-    /// Returns the whole list as an array, or the page of it that was requested. Calls `view` only for the entries in the
-    /// answer.
-    pub(crate) fn render_array_or_page<S, T>(
-        &self,
-        call: &Call,
-        all: &[S],
-        view: impl FnMut(&S) -> T,
-    ) -> Result<ArrayOrPage<T>, Refusal> {
-        match self.size {
-            None => Ok(ArrayOrPage::Array(all.iter().map(view).collect())),
-            Some(_) => self.render_with(call, all, view).map(ArrayOrPage::Page),
-        }
-    }
-
     /// Returns a page with these results, of a list of `count` entries. A page beyond the end is answered with 404,
     /// except the first one.
     pub(crate) fn envelope<T>(&self, call: &Call, count: usize, results: Vec<T>) -> Result<Page<T>, Refusal> {
         let (next, previous) = neighbours(call, self.page, self.window(), count)?;
-        Ok(Page { count, next, previous, results })
+        let is_array = is_array(call, self.size.is_some());
+        Ok(Page { count, next, previous, results, has_unassigned_epg_channels: None, is_array })
+    }
+
+    /// Returns the page of a list whose entries are made already.
+    pub(crate) fn of<T>(&self, call: &Call, all: Vec<T>) -> Result<Page<T>, Refusal> {
+        let (count, (offset, limit)) = (all.len(), self.window());
+        self.envelope(call, count, all.into_iter().skip(offset).take(limit).collect())
     }
 
     /// Returns the page of a list of records. Renders only the records on the page.
@@ -131,7 +125,7 @@ fn on_page<S>(all: &[S], window: Range<usize>) -> &[S] {
     all.get(window).unwrap_or_default()
 }
 
-/// A page of a list.
+/// A page of a list, or a whole list.
 #[derive(Debug, Serialize)]
 pub(crate) struct Page<T> {
     /// Length of the whole list.
@@ -139,6 +133,12 @@ pub(crate) struct Page<T> {
     pub(crate) next: Option<String>,
     pub(crate) previous: Option<String>,
     pub(crate) results: Vec<T>,
+    /// For channels: whether some of the list have no guide.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) has_unassigned_epg_channels: Option<bool>,
+    /// Whether the answer is the array of the results.
+    #[serde(skip)]
+    is_array: bool,
 }
 
 impl<T: Shape + Serialize + 'static> Answer for Page<T> {
@@ -146,25 +146,9 @@ impl<T: Shape + Serialize + 'static> Answer for Page<T> {
     const SHAPE: AnswerShape = AnswerShape::Page(T::KIND);
 
     fn into_reply(self) -> Reply {
-        json_reply(Self::STATUS, &self)
-    }
-}
-
-/// A whole list as an array, or a page of it if the client requested one. For lists whose clients expect an array.
-#[derive(Debug)]
-pub(crate) enum ArrayOrPage<T> {
-    Array(Vec<T>),
-    Page(Page<T>),
-}
-
-impl<T: Shape + Serialize + 'static> Answer for ArrayOrPage<T> {
-    const STATUS: StatusCode = StatusCode::OK;
-    const SHAPE: AnswerShape = AnswerShape::ArrayOrPage(T::KIND);
-
-    fn into_reply(self) -> Reply {
-        match self {
-            Self::Array(all) => json_reply(Self::STATUS, &all),
-            Self::Page(page) => page.into_reply(),
+        match self.is_array {
+            true => json_reply(Self::STATUS, &self.results),
+            false => json_reply(Self::STATUS, &self),
         }
     }
 }

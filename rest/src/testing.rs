@@ -302,6 +302,10 @@ impl Rest {
             .uri(path)
             .extension(Arc::new(Connection::new(1, peer)))
             .extension(LocalAddr(local));
+        // Programs without one get some lists in another form.
+        if !headers.iter().any(|it| it.0.eq_ignore_ascii_case("user-agent")) {
+            request = request.header("user-agent", "tests");
+        }
         for (name, value) in headers {
             request = request.header(*name, *value);
         }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Buf;
+use domain::clients::ERROR_MEMBERS;
 use domain::query::Query;
 use futures_util::{Stream, StreamExt};
 use http::header::{
@@ -35,6 +36,7 @@ use warp::reply::Response as Reply;
 use super::access::Access;
 use super::call::{Call, QUERY_PASSWORD, QUERY_USERNAME};
 use super::input::{FileInput, RequestInput};
+use super::list::{self, ORDERING, STRICT};
 use super::revision::{IfMatch, RecordKey, tag};
 use super::route::{Answer, PageReaders, Redirect, Route};
 use super::router::{PathMatch, Router};
@@ -43,8 +45,6 @@ use crate::context::FrameContext;
 
 /// Some editors write it before a text in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
-/// The query parameter with which a client asks for refusals of unknown fields.
-const STRICT: &str = "strict";
 /// Maximum length of the name of an unknown field in an answer, in characters.
 const MEMBER_CHARS_MAX: usize = 60;
 /// Maximum size of a body without authentication, in bytes.
@@ -214,7 +214,11 @@ pub async fn run(
     if let Some(shape) = route.inputs.body.filter(|_| is_partial) {
         shape.check_any_field(&body)?;
     }
-    let warning = warning_of_unknown(route, &call.query, &body)?;
+    let mut warning = warning_of_unknown(route, &call.query, &body)?;
+    if let Some(value) = list::unknown_ordering(route, &call.query) {
+        call.query = Arc::new(call.query.without(ORDERING));
+        warning = warning_naming("unknown ordering", &[value.as_str()]);
+    }
     if let Some(user) = call.user.as_ref().filter(|_| route.is_write()) {
         call.frame.write_pace.wait(user).await;
     }
@@ -231,6 +235,11 @@ pub async fn run(
         reply.headers_mut().extend(warning.map(|it| (WARNING, it)));
         revision.describe(reply);
     }
+    let error = ERROR_MEMBERS.iter().find(|it| it.path == route.path);
+    let answer = answer.map_err(|it| match error {
+        Some(error) => it.with_error(error.has_success),
+        None => it,
+    });
     if is_for_every_page { Ok(for_every_page(answer)) } else { answer }
 }
 
@@ -291,12 +300,17 @@ fn warning_of_unknown(route: &Route, query: &Query, body: &Value) -> Result<Opti
         }
         return Err(errors.into());
     }
+    Ok(warning_naming("unknown fields", &unknown))
+}
+
+/// Returns a header `Warning` that names something of a request.
+fn warning_naming(what: &str, names: &[&str]) -> Option<HeaderValue> {
     // The names are those of the client, and a header has no line breaks and quotes.
     let is_plain = |it: &char| it.is_ascii_graphic() && !matches!(it, '"' | '\\');
     let shown = |name: &&str| name.chars().take(MEMBER_CHARS_MAX).filter(is_plain).collect::<String>();
-    let names: Vec<String> = unknown.iter().map(shown).collect();
+    let names: Vec<String> = names.iter().map(shown).collect();
     // Code 299 of RFC 7234 is for any text.
-    Ok(HeaderValue::try_from(format!("299 - \"unknown fields: {}\"", names.join(", "))).ok())
+    HeaderValue::try_from(format!("299 - \"{what}: {}\"", names.join(", "))).ok()
 }
 
 /// Reads the body as the fields and the file that the route takes.

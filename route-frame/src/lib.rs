@@ -11,6 +11,7 @@ pub mod dispatch;
 pub mod field;
 pub mod filter;
 pub mod input;
+pub mod list;
 pub mod network_access;
 pub mod openapi;
 pub mod pace;

@@ -9,6 +9,7 @@ use super::access::Access;
 use super::call::{ParameterKind, QUERY_PASSWORD, QUERY_USERNAME};
 use super::field::{Field, Kind, Place, Record};
 use super::input::{BodyShape, FileInput};
+use super::list;
 use super::route::{AnswerShape, Route};
 use super::upload::FILE;
 
@@ -67,7 +68,10 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
         _ => &[],
     };
     let in_query = route.inputs.query.iter().filter(|_| !route.takes_form()).chain(login);
-    let in_query = in_query.map(|it| query_parameter(it, schemas));
+    let in_query = in_query.map(|it| match list::takes_any_ordering(route, it) {
+        true => any_ordering(it, schemas),
+        false => query_parameter(it, schemas),
+    });
     let parameters: Vec<Value> = in_path.chain(in_query).collect();
     if !parameters.is_empty() {
         operation["parameters"] = parameters.into();
@@ -212,6 +216,23 @@ fn path_parameter(name: &str) -> Value {
     json!({ "name": name, "in": "path", "required": true, "schema": schema })
 }
 
+/// Returns the order of a list that ignores unknown ones.
+fn any_ordering(field: &Field, schemas: &mut Schemas) -> Value {
+    let mut parameter = query_parameter(field, schemas);
+    let description = field.description;
+    let known: Vec<String> = match field.kind {
+        Kind::Choice(known) => known.iter().map(|it| format!("`{it}`")).collect(),
+        _ => Vec::new(),
+    };
+    parameter["schema"] = json!({ "type": "string" });
+    parameter["description"] = format!(
+        "{description} One of {}; another one is ignored with the header `Warning`, and refused with `strict=true`.",
+        known.join(", ")
+    )
+    .into();
+    parameter
+}
+
 fn query_parameter(field: &Field, schemas: &mut Schemas) -> Value {
     let mut parameter = json!({
         "name": field.name,
@@ -260,7 +281,12 @@ fn responses(route: &Route, schemas: &mut Schemas) -> Map<String, Value> {
             json!({ "description": "Success.", "content": json_of(schemas.kind_schema(kind, false)) })
         }
         AnswerShape::Page(kind) => {
-            json!({ "description": "A page of the list.", "content": json_of(envelope(schemas.kind_schema(kind, false))) })
+            let mut envelope = envelope(schemas.kind_schema(kind, false));
+            if let Some(flag) = list::flag(route.path) {
+                envelope["properties"][flag] = json!({ "type": "boolean" });
+            }
+            let content = json_of(envelope);
+            json!({ "description": list::description(route.path), "content": content })
         }
         AnswerShape::ArrayOrPage(kind) => {
             let item = schemas.kind_schema(kind, false);
@@ -455,8 +481,8 @@ impl Schemas {
                 "required": ["detail"],
                 "properties": {
                     "detail": { "type": "string", "example": "Not found." },
-                    "success": { "type": "boolean", "description": "Always false; of plugins only." },
-                    "error": { "type": "string", "description": "The same as `detail`; of plugins only." },
+                    "success": { "type": "boolean", "description": "Always false; of some routes only." },
+                    "error": { "type": "string", "description": "The same as `detail`; of some routes only." },
                     "code": { "type": "string", "description": "Reason for which a token is invalid." },
                     "messages": { "type": "array", "items": { "type": "object" } },
                     "id": { "type": "integer", "description": "The record that exists already." },

@@ -122,6 +122,11 @@ impl Call {
         Ok(())
     }
 
+    /// Returns whether a plugin calls.
+    pub fn is_plugin(&self) -> bool {
+        self.plugin.is_some()
+    }
+
     /// Refuses plugins where callers have things of their own.
     pub(super) fn check_no_plugin(&self) -> Result<(), Refusal> {
         match self.plugin {

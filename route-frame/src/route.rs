@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use config::NetworkClass;
 use data_encoding::HEXLOWER;
+use domain::clients::ARRAY_LISTS;
 use futures_util::future::BoxFuture;
 use http::header::{
     CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION,
@@ -112,6 +113,16 @@ pub enum AnswerShape {
 }
 
 impl AnswerShape {
+    /// Returns the shape at a path, as it is published. The specification promises an envelope where only few programs get an
+    /// array.
+    fn at(self, path: &str) -> Self {
+        let is_array = || ARRAY_LISTS.iter().any(|it| it.path == path && !it.without_agent);
+        match self {
+            Self::Page(kind) if is_array() => Self::ArrayOrPage(kind),
+            other => other,
+        }
+    }
+
     /// Returns the fields of the record, or of the records of the list, that the answer is.
     pub(super) fn fields(self) -> &'static [Field] {
         let kind = match self {
@@ -212,7 +223,7 @@ impl Route {
             summary,
             inputs,
             status,
-            answer,
+            answer: answer.at(path),
             refusals: Vec::new(),
             plain_refusals: Vec::new(),
             readers: PageReaders::Allowed,

@@ -143,6 +143,20 @@ impl Refusal {
         Refusal { body: Some(body), ..self }
     }
 
+    /// Adds the reason to the body also as `error`, and `success`, which is false, for clients that read them.
+    pub fn with_error(mut self, has_success: bool) -> Self {
+        let body = self.body.get_or_insert_with(|| serde_json::json!({ "detail": self.detail }));
+        if let Some(members) = body.as_object_mut()
+            && let Some(detail) = members.get("detail").filter(|it| it.is_string()).cloned()
+        {
+            members.entry("error").or_insert(detail);
+            if has_success {
+                members.entry("success").or_insert(false.into());
+            }
+        }
+        self
+    }
+
     /// Adds `Retry-After`.
     pub fn retry_soon(self) -> Self {
         Refusal { may_retry: true, ..self }

@@ -35,7 +35,7 @@ use push::context::{PushContext, StatisticsViews};
 use rest::context::{Contexts, RestContext};
 use rest::demo::Demo;
 use rest::recording_artwork::RecordingArtwork;
-use rest::{Port, plugin_archives, pushed_past_stats, pushed_segmenter, pushed_stats};
+use rest::{Port, plugin_archives, pushed_channel, pushed_past_stats, pushed_stats};
 use route_frame::context::FrameContext;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use server::accept::Server;
@@ -607,7 +607,7 @@ fn push_context(context: &RestContext) -> PushContext {
         vod_importer: context.imports.vod_importer.clone(),
         guide_refreshes: context.guide.guide_refreshes.clone(),
         nodes: Arc::clone(&context.nodes),
-        views: StatisticsViews { films: pushed_stats, past: pushed_past_stats, segmenter: pushed_segmenter },
+        views: StatisticsViews { films: pushed_stats, past: pushed_past_stats, channel: pushed_channel },
     }
 }
 

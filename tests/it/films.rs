@@ -658,7 +658,7 @@ async fn many_accounts_are_refreshed_and_many_details_updated_with_one_request()
         let mut seen = Value::Null;
         until_async("the end of the update", async || {
             let all = library.admin.get("/api/vod/details-updates/").await.body;
-            seen = all.as_array().unwrap().last().unwrap().clone();
+            seen = all["results"].as_array().unwrap().last().unwrap().clone();
             seen["task_id"] == begun.body["task_id"] && seen["is_done"] == true
         })
         .await;

@@ -202,13 +202,15 @@ async fn a_manual_switch_has_happened_when_its_response_arrives() {
     }
     player.received(|r| r.ts.assert_clean());
     let asked = fixture.provider.requests().len();
-    for (field, value) in [
-        ("url", json!("http://127.0.0.1:1/elsewhere.ts")),
-        ("stream_id", json!(99)),
-        ("url", json!(fixture.provider.url("/other.ts"))),
+    let (no_url, no_stream) =
+        ("No account has a stream with this address.", "This stream does not exist, or cannot be played.");
+    for (field, value, error) in [
+        ("url", json!("http://127.0.0.1:1/elsewhere.ts"), no_url),
+        ("stream_id", json!(99), no_stream),
+        ("url", json!(fixture.provider.url("/other.ts")), no_url),
+        ("url", json!("file:///etc/passwd"), no_url),
     ] {
         let reply = fixture.post("change_stream", json!({ field: value })).await;
-        let error = "This stream does not belong to the channel, or cannot be played.";
         assert_eq!((reply.status, reply.body), (400, json!({ field: [error] })));
     }
     assert_eq!(fixture.provider.requests().len(), asked, "only streams of the channel are opened");

@@ -2,6 +2,7 @@
 
 use config::{ClassNetworks, Config};
 use domain::channel::Channel;
+use domain::lineup::guide_channel_id;
 use domain::user::UserLevel;
 use serde_json::{Value, json};
 
@@ -93,7 +94,10 @@ async fn a_media_server_discovers_the_tuner_reads_its_lineup_and_plays_with_a_tr
         let lineup = json_at(&gateway, &path_of(&gateway, &device["LineupURL"])).await;
         assert_eq!(numbers(&lineup), ["1", "2.5", "3"]);
         let news = gateway.path("News");
-        let expected = json!({ "GuideNumber": "1", "GuideName": "News", "URL": format!("{origin}{news}") });
+        let guide_id = guide_channel_id(gateway.channel("News"));
+        let expected = json!({
+            "GuideNumber": "1", "GuideName": "News", "Guide_ID": guide_id, "URL": format!("{origin}{news}"),
+        });
         assert_eq!(lineup[0], expected);
     }
     // Jellyfin asks whether it may share the stream, and adds a query to the address.

@@ -171,7 +171,7 @@ mod slow {
             web.browser.types("input[name=email]", "root@example.com").await;
             let api = Api::stranger(&gateway).key(&root.api_key);
             let logins = api.get("/api/accounts/logins/").await;
-            let id = logins.body[0]["id"].as_u64().unwrap();
+            let id = logins.body["results"][0]["id"].as_u64().unwrap();
             assert_eq!(api.delete(&format!("/api/accounts/logins/{id}/")).await.status, 204);
             web.has("dialog[open] input[name=password]").await;
             web.browser.types("dialog[open] input[name=password]", PASSWORD).await;

@@ -12,6 +12,7 @@ use media::InputCounts;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uuid::Uuid;
 
+use crate::health::StreamFacts;
 use crate::plans::Target;
 
 /// The part of a node in a live channel of a cluster.
@@ -53,6 +54,9 @@ pub struct ChannelStatus {
     /// The title that the stream sent last, if it is a radio station that sends titles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
+    /// Codecs and pictures of the stream that plays.
+    #[serde(default)]
+    pub facts: StreamFacts,
     /// Account profile of the stream that plays.
     pub profile: Option<ProfileId>,
     /// The discovered limit of this account profile.
@@ -265,6 +269,12 @@ mod tests {
                 account_name: "provider".to_owned(),
             }),
             title: is_origin.then(|| "Artist - Song".to_owned()),
+            facts: StreamFacts {
+                video_codec: is_origin.then(|| "H.264".to_owned()),
+                audio_codec: None,
+                picture: is_origin.then_some((1_280, 720)),
+                frame_rate: is_origin.then_some(25.0),
+            },
             profile: Some(ProfileId(2)),
             discovered_max_streams: None,
             started_at: 0,
@@ -311,6 +321,7 @@ mod tests {
             own.add(other);
             assert_eq!((own.bytes_in, own.n_waiting, own.node.clone()), (1_000, 2, role));
             assert_eq!(own.title.as_deref(), Some("Artist - Song"));
+            assert_eq!((own.facts.picture, own.facts.frame_rate), (Some((1_280, 720)), Some(25.0)));
             assert_eq!(own.nodes, ["attic".into(), "cellar".into()]);
             let mut clients: Vec<_> = own.clients.iter().map(|it| (it.id, it.node.as_deref())).collect();
             clients.sort_unstable();

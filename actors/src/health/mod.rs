@@ -24,6 +24,7 @@ use tracing::warn;
 
 use self::files::FileTable;
 pub(crate) use self::play::PlayMeter;
+pub use self::play::StreamFacts;
 use crate::clock::now_ms;
 
 /// Interval at which the streams that play are measured.

@@ -7,7 +7,9 @@ use domain::ids::StreamId;
 use media::groups::GroupLength;
 use media::pump::{KnownStream, PumpHandle};
 use media::ring::Ring;
+use media::ts::tables::ElementaryStream;
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::HealthTable;
@@ -15,6 +17,20 @@ use crate::clock::now_ms;
 
 /// Minimum time over which a bit rate is measured.
 const RATE_TIME_MIN: Duration = Duration::from_secs(5);
+
+/// Codecs and pictures of a stream, as far as they are known.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StreamFacts {
+    /// Name of the video codec.
+    pub video_codec: Option<String>,
+    /// Name of the audio codec.
+    pub audio_codec: Option<String>,
+    /// Width and height in pixels.
+    pub picture: Option<(u32, u32)>,
+    /// Frames per second.
+    pub frame_rate: Option<f64>,
+}
 
 /// The play of a live channel, shared with the task that measures it.
 pub(crate) struct PlayMeter {
@@ -55,6 +71,18 @@ impl PlayMeter {
         self.health.known_stream(stream)
     }
 
+    /// Returns codecs and pictures of the stream that plays.
+    pub(crate) fn facts(&self) -> StreamFacts {
+        let tables = self.pump.tables();
+        let codec = |it: Option<&ElementaryStream>| it.map(|it| it.codec().to_owned());
+        StreamFacts {
+            video_codec: tables.as_ref().and_then(|it| codec(it.video())),
+            audio_codec: tables.as_ref().and_then(|it| codec(it.audio())),
+            picture: self.pump.picture().map(|it| (it.width, it.height)),
+            frame_rate: self.pump.frame_rate(),
+        }
+    }
+
     /// Reports what is known of the stream that plays.
     pub(crate) fn measure(&self) {
         let (stream, bitrate_kbps) = {
@@ -69,14 +97,7 @@ impl PlayMeter {
             }
             (play.stream, rate)
         };
-        let (video_codec, audio_codec) = match self.pump.tables() {
-            Some(tables) => {
-                let video = tables.video().map(|it| it.codec().to_owned());
-                (video, tables.audio().map(|it| it.codec().to_owned()))
-            }
-            None => (None, None),
-        };
-        let picture = self.pump.picture().map(|it| (it.width, it.height));
+        let StreamFacts { video_codec, audio_codec, picture, .. } = self.facts();
         let seen = self.pump.seen(pump_key(stream));
         let measurement = Measurement {
             bitrate_kbps,

@@ -86,6 +86,9 @@ impl Pump {
         if let Some(size) = reader.details.take_picture_size() {
             self.shared.set_picture(size);
         }
+        if let Some(rate) = reader.details.take_frame_rate() {
+            self.shared.set_frame_rate(rate);
+        }
     }
 
     /// The ring has chunks of its own from now on.

@@ -126,7 +126,7 @@ impl Pump {
         Forwarded { has_output: batch.close() > 0, has_payload }
     }
 
-    /// Gives new tables of the source, the size of its picture once it is known, and what its pictures show to the handles.
+    /// Gives new tables of the source, size and rate of its pictures once they are known, and what its pictures show to the handles.
     fn share_details(&mut self) {
         let Some(Following { reader, .. }) = &mut self.following else { return };
         if self.splice.take_table_change() {
@@ -136,6 +136,9 @@ impl Pump {
         }
         if let Some(size) = reader.details.take_picture_size() {
             self.shared.set_picture(size);
+        }
+        if let Some(rate) = reader.details.take_frame_rate() {
+            self.shared.set_frame_rate(rate);
         }
         let seen = SeenOfStream { group: self.writer.group(), moves: reader.watch.has(Lack::Motion) };
         if reader.seen != seen {

@@ -91,6 +91,11 @@ impl PumpHandle {
         *self.shared.picture.lock()
     }
 
+    /// Returns the frames per second of the current source, once they are known.
+    pub fn frame_rate(&self) -> Option<f64> {
+        *self.shared.frame_rate.lock()
+    }
+
     /// Returns what the current source shows of the stream with this key; nothing if it is of another stream.
     pub fn seen(&self, key: u64) -> SeenOfStream {
         self.shared.seen.lock().filter(|it| it.0 == key).map_or_else(SeenOfStream::default, |it| it.1)
@@ -162,6 +167,7 @@ pub(super) struct PumpShared {
     clock: Mutex<Option<ClockMonitor>>,
     tables: Mutex<Option<Arc<Tables>>>,
     picture: Mutex<Option<PictureSize>>,
+    frame_rate: Mutex<Option<f64>>,
     title: Mutex<Option<Arc<str>>>,
     /// The key of the stream of the current source, and what was seen of it.
     seen: Mutex<Option<(u64, SeenOfStream)>>,
@@ -253,6 +259,7 @@ impl CommandReceiver {
     pub(super) fn stop_clock(&self) -> Option<ClockMonitor> {
         *self.0.tables.lock() = None;
         *self.0.picture.lock() = None;
+        *self.0.frame_rate.lock() = None;
         *self.0.title.lock() = None;
         *self.0.seen.lock() = None;
         self.0.clock.lock().take()
@@ -287,6 +294,10 @@ impl CommandReceiver {
 
     pub(super) fn set_seen(&self, key: u64, seen: SeenOfStream) {
         *self.0.seen.lock() = Some((key, seen));
+    }
+
+    pub(super) fn set_frame_rate(&self, rate: f64) {
+        *self.0.frame_rate.lock() = Some(rate);
     }
 
     pub(super) fn set_picture(&self, size: PictureSize) {

@@ -1,15 +1,19 @@
-//! What the packets of a source show beside the programme itself: its guide data and the size of its picture.
+//! What the packets of a source show beside the programme itself: its guide data, the size of its picture and its frame
+//! rate.
 
+use crate::ts::frame_rate::FrameRateReader;
 use crate::ts::packet::Packet;
 use crate::ts::picture::{PictureReader, PictureSize};
 use crate::ts::service_info::{ServiceInfoReader, ServiceInfoSink};
 use crate::ts::tables::Tables;
 
-/// Reads the guide data and the size of the picture of a source that plays.
+/// Reads the guide data, the size of the picture and the frame rate of a source that plays.
 #[derive(Default)]
 pub(super) struct SourceDetails {
     /// Present until the size of the picture is known.
     picture: Option<PictureReader>,
+    /// Present until the frame rate is known.
+    frame_rate: Option<FrameRateReader>,
     service_info: ServiceInfoReader,
 }
 
@@ -31,17 +35,21 @@ impl SourceDetails {
         }
     }
 
-    /// Reads a packet for the size of the picture.
+    /// Reads a packet for the size of the picture and the frame rate.
     #[inline]
     pub(super) fn picture_packet(&mut self, packet: Packet<'_>) {
         if let Some(picture) = &mut self.picture {
             picture.packet(packet);
         }
+        if let Some(frame_rate) = &mut self.frame_rate {
+            frame_rate.packet(packet);
+        }
     }
 
-    /// Reads the size of the picture anew, because the source has these tables from now on.
+    /// Reads size and rate of the pictures anew, because the source has these tables from now on.
     pub(super) fn begin_tables(&mut self, tables: Option<&Tables>) {
         self.picture = tables.and_then(PictureReader::new);
+        self.frame_rate = tables.and_then(FrameRateReader::new);
     }
 
     /// Drops what was read of the picture; its size is read again after the next tables.
@@ -54,5 +62,12 @@ impl SourceDetails {
         let size = self.picture.as_ref()?.known_size()?;
         self.picture = None;
         Some(size)
+    }
+
+    /// Returns the frames per second once after they became known.
+    pub(super) fn take_frame_rate(&mut self) -> Option<f64> {
+        let rate = self.frame_rate.as_ref()?.rate()?;
+        self.frame_rate = None;
+        Some(rate)
     }
 }

@@ -9,6 +9,7 @@ pub mod audio_frame;
 pub(crate) mod build;
 pub mod clock;
 pub(crate) mod cue;
+pub(crate) mod frame_rate;
 pub mod packet;
 pub mod pes;
 pub mod picture;

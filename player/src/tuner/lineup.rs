@@ -47,6 +47,13 @@ pub(super) struct TunerChannelView {
     #[field(may_be_absent, example = "AAC")]
     #[serde(skip_serializing_if = "Option::is_none")]
     AudioCodec: Option<&'static str>,
+    /// Id of the channel in the guide of the gateway.
+    #[field(example = "4.1")]
+    Guide_ID: String,
+    /// Station of the channel in a guide that some programs bring themselves.
+    #[field(may_be_absent, example = "20453")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    Station: Option<String>,
     /// Address of the stream.
     URL: String,
 }
@@ -163,6 +170,8 @@ fn view(channel: &Channel, health: Option<&StreamHealth>, addresses: &StreamAddr
         HD: health.and_then(|it| it.height).map(|it| u32::from(it >= HD_HEIGHT_MIN)),
         VideoCodec: health.and_then(|it| codec(it.video_codec.as_deref()?)),
         AudioCodec: health.and_then(|it| codec(it.audio_codec.as_deref()?)),
+        Guide_ID: guide_channel_id(channel),
+        Station: channel.guide_station.clone(),
         URL: addresses.channel(channel),
     }
 }
@@ -198,15 +207,25 @@ mod tests {
             serde_json::to_value(view(&channel, health, &addresses)).unwrap()
         };
         let url = format!("http://h:1/tv/proxy/ts/stream/{}", channel.uuid);
-        let unknown = json!({ "GuideNumber": "4.1", "GuideName": "News", "URL": url });
+        let unknown = json!({ "GuideNumber": "4.1", "GuideName": "News", "Guide_ID": guide_channel_id(&channel), "URL": url });
         assert_eq!(shown(None), unknown);
         let mut health = StreamHealth::new(StreamId(1));
         assert_eq!(shown(Some(&health)), unknown);
         health.video_codec = Some("H.264".to_owned());
         health.audio_codec = Some("private data".to_owned());
         health.height = Some(1080);
-        let known =
-            json!({ "GuideNumber": "4.1", "GuideName": "News", "URL": url, "HD": 1, "VideoCodec": "H264" });
+        let mut known = unknown;
+        (known["HD"], known["VideoCodec"]) = (json!(1), json!("H264"));
         assert_eq!(shown(Some(&health)), known);
+    }
+
+    #[test]
+    fn a_channel_names_its_station_where_it_is_known() {
+        let station = Some("20453".to_owned());
+        let channel =
+            Channel { guide_station: station, ..Channel::new(ChannelId(7), Uuid::from_u128(7), "News", 0) };
+        let shown = serde_json::to_value(view(&channel, None, &StreamAddresses::open("http://h:1"))).unwrap();
+        let expected = (json!("20453"), json!(guide_channel_id(&channel)));
+        assert_eq!((shown["Station"].clone(), shown["Guide_ID"].clone()), expected);
     }
 }

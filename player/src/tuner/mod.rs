@@ -19,6 +19,7 @@ mod lineup;
 mod seats;
 
 use actors::Target;
+use config::NetworkClass;
 use domain::tuner::{DeviceKey, FIRMWARE_NAME, FIRMWARE_VERSION, MODEL_NUMBER, SOURCE};
 use domain::user::UserLevel;
 use domain::xml::push_escaped;
@@ -115,6 +116,12 @@ pub(super) fn routes() -> Vec<Route> {
     let of_profile = |prefix| DevicePath { has_profile: true, ..device(prefix) };
     let changed = |at| DevicePath { has_output_profile: true, ..at };
     let mut routes = vec![stream_route("/auto/{channel}", ACCESS, "Plays a channel by its number.", play)];
+    // Where clients of the reference service ask, too. The device is the one at its usual place.
+    let [discover, lineup, _, _, status, description, _] = paths!("/api/hdhr");
+    let of_main = routes_of(device("/hdhr"), paths!("/api/hdhr"));
+    let is_named = |it: &Route| [discover, lineup, status, description].contains(&it.path);
+    let network_class = NetworkClass::from_path("/hdhr");
+    routes.extend(of_main.into_iter().filter(is_named).map(|it| Route { network_class, ..it }));
     for (at, paths) in [
         (device(""), paths!("")),
         (device("/tuner"), paths!("/tuner")),

@@ -166,12 +166,14 @@ fn only(data: &Value, keys: &[&str]) -> String {
 
 /// Builds the statistics of the films and episodes that are being watched.
 pub(super) fn vod_stats(stats: &Value) -> Arc<Notification> {
-    Notification::for_admins(json!({ "type": "vod_stats", "success": true, "stats": stats }))
+    Notification::for_admins(json!({ "type": "vod_stats", "success": true, "stats": stats.to_string() }))
 }
 
 /// Builds the statistics of those who watch the past of channels.
 pub(super) fn timeshift_stats(stats: &Value) -> Arc<Notification> {
-    Notification::for_admins(json!({ "type": "timeshift_stats", "success": true, "stats": stats }))
+    Notification::for_admins(
+        json!({ "type": "timeshift_stats", "success": true, "stats": stats.to_string() }),
+    )
 }
 
 /// Builds the notification that notices were written, changed or deleted. Each user reads those that are for them.
@@ -290,15 +292,17 @@ pub(super) fn lost(count: u64) -> Arc<Notification> {
 
 /// Builds the content of the notification of the progress of a playlist refresh.
 pub(super) fn refresh(progress: &RefreshStatus, now_ms: i64) -> Value {
-    let (action, status) = match (progress.phase, progress.outcome) {
-        (RefreshPhase::Waiting, _) => ("waiting", "fetching"),
-        (RefreshPhase::Fetching, _) => ("downloading", "fetching"),
-        (RefreshPhase::Parsing, _) => ("parsing", "parsing"),
-        (RefreshPhase::Comparing, _) => ("comparing", "parsing"),
-        (RefreshPhase::Writing, _) => ("writing", "parsing"),
-        (RefreshPhase::Done, Some(RefreshOutcome::Success)) => ("done", "success"),
-        (RefreshPhase::Done, Some(RefreshOutcome::AwaitingConfirmation)) => ("done", "pending_confirmation"),
-        (RefreshPhase::Done, _) => ("done", "error"),
+    let (action, status, percent) = match (progress.phase, progress.outcome) {
+        (RefreshPhase::Waiting, _) => ("waiting", "fetching", 0),
+        (RefreshPhase::Fetching, _) => ("downloading", "fetching", 10),
+        (RefreshPhase::Parsing, _) => ("parsing", "parsing", 30),
+        (RefreshPhase::Comparing, _) => ("comparing", "parsing", 70),
+        (RefreshPhase::Writing, _) => ("writing", "parsing", 85),
+        (RefreshPhase::Done, Some(RefreshOutcome::Success)) => ("done", "success", 100),
+        (RefreshPhase::Done, Some(RefreshOutcome::AwaitingConfirmation)) => {
+            ("done", "pending_confirmation", 100)
+        }
+        (RefreshPhase::Done, _) => ("done", "error", 100),
     };
     json!({
         "type": "m3u_refresh",
@@ -306,6 +310,7 @@ pub(super) fn refresh(progress: &RefreshStatus, now_ms: i64) -> Value {
         "job": progress.job,
         "action": action,
         "status": status,
+        "progress": percent,
         "message": progress.message,
         "bytes": progress.bytes,
         "streams_processed": progress.entries,

@@ -247,6 +247,7 @@ fn every_user_is_told_about_a_restoration_without_the_name_of_the_back_up() {
 
 #[test]
 fn a_refresh_frame_has_the_current_step_and_the_outcome() {
+    let mut before = 0;
     for (phase, outcome, action, status) in [
         (RefreshPhase::Waiting, None, "waiting", "fetching"),
         (RefreshPhase::Fetching, None, "downloading", "fetching"),
@@ -274,6 +275,12 @@ fn a_refresh_frame_has_the_current_step_and_the_outcome() {
         let notification = Notification::for_admins(refresh(&progress, 3_500));
         let data = &serde_json::from_str::<Value>(&notification.admin).unwrap()["data"];
         assert_eq!((&data["action"], &data["status"]), (&json!(action), &json!(status)));
+        let percent = data["progress"].as_u64().unwrap();
+        assert!(
+            percent >= before && (percent == 100) == (action == "done"),
+            "{action}: {percent} after {before}"
+        );
+        before = percent;
         assert_eq!((&data["account"], &data["elapsed_time"]), (&json!(2), &json!(2.5)));
         assert_eq!(notification.others, ForOthers::Nothing);
     }

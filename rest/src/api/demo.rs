@@ -9,6 +9,7 @@ use serde::Serialize;
 use server::reply::Refusal;
 
 use crate::context::RestCall;
+use crate::list::{Page, WholeOrPages};
 
 /// A built-in source.
 #[derive(Clone, Debug, Serialize, View)]
@@ -40,10 +41,11 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-async fn list(call: Call) -> Result<Vec<DemoSourceView>, Refusal> {
+async fn list(call: Call, paging: WholeOrPages) -> Result<Page<DemoSourceView>, Refusal> {
     let demo = call.rest().demo.get();
     let sources = demo.into_iter().flat_map(|it| it.switches.all());
-    Ok(sources.map(|(name, is_running)| DemoSourceView { name: name.to_owned(), is_running }).collect())
+    let view = |(name, is_running): (&str, bool)| DemoSourceView { name: name.to_owned(), is_running };
+    paging.of(&call, sources.map(view).collect())
 }
 
 async fn order(call: Call, order: DemoOrder) -> Result<DemoSourceView, Refusal> {
@@ -62,7 +64,8 @@ mod tests {
     #[tokio::test]
     async fn a_gateway_that_is_not_the_demo_has_no_built_in_sources() {
         let rest = Rest::start().await;
-        assert_eq!(rest.admin("GET", "/api/demo/sources/", Value::Null).await.body, json!([]));
+        let listed = rest.admin("GET", "/api/demo/sources/", Value::Null).await.body;
+        assert_eq!((&listed["count"], &listed["results"]), (&json!(0), &json!([])));
         let order = rest.admin("POST", "/api/demo/sources/testcard-a/", json!({ "is_running": false })).await;
         assert_eq!(order.status, 404);
     }

@@ -23,7 +23,7 @@ pub use self::accounts::avatar::check as check_avatar;
 pub use self::accounts::pictures::PICTURE_BYTES_MAX;
 pub use self::channels::{ChannelKeys, ChannelMaker};
 pub(crate) use self::channels::{ChannelRowCache, DeletedRules};
-pub use self::proxy::{pushed_past_stats, pushed_segmenter, pushed_stats};
+pub use self::proxy::{pushed_channel, pushed_past_stats, pushed_stats};
 
 /// Returns every operation of the API.
 pub(super) fn routes() -> Vec<Route> {

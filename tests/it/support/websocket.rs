@@ -66,7 +66,12 @@ impl WebSocketClient {
         loop {
             match timeout(WAIT_MAX, self.socket.next()).await.expect("a frame or the end of the socket") {
                 Some(Ok(Message::Text(text))) => {
-                    return Ok(serde_json::from_str(&text).expect("frames are JSON"));
+                    let mut frame: Value = serde_json::from_str(&text).expect("frames are JSON");
+                    // Statistics are a text, as clients of the reference service read them.
+                    if let Some(stats) = frame["data"]["stats"].as_str() {
+                        frame["data"]["stats"] = serde_json::from_str(stats).expect("statistics are JSON");
+                    }
+                    return Ok(frame);
                 }
                 Some(Ok(Message::Close(frame))) => {
                     // Completes the closing handshake.

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::change::{ChannelChange, stream_ref};
 use super::state::State;
-use crate::channel::{ChannelReport, SwitchOutcome, WatchRefusal, WatchReply};
+use crate::channel::{ChannelReport, Message, SwitchOutcome, WatchRefusal, WatchReply};
 
 impl State {
     /// Appends an input to the queue; [`Self::run_queue`] passes it to the playout.
@@ -92,7 +92,8 @@ impl State {
                 let reason = self.history.why_nothing_plays();
                 self.report(ChannelChange::SwitchFailed { reason: reason.clone() });
                 let playing = self.upstream.playing().map(|it| it.stream);
-                return self.answer_switch(SwitchOutcome::Failed { playing, reason });
+                self.answer_switch(SwitchOutcome::Failed { playing, reason });
+                return self.drop_outside_streams();
             }
             PlayoutChange::SwitchRefused(why) => {
                 self.report(ChannelChange::SwitchRefused { why });
@@ -114,6 +115,15 @@ impl State {
             }
         }
         self.answer_noted_switch(gap.gap_ms);
+        self.drop_outside_streams();
+    }
+
+    /// Takes streams that are not of the channel out of the plan once another one plays.
+    fn drop_outside_streams(&mut self) {
+        if self.manual_switch.is_none() && self.upstream.drop_outside_streams() {
+            // Later, because other actions of this decision name places of this plan. The cast fails when the channel ends.
+            let _ = self.context.myself.cast(Message::Reload);
+        }
     }
 
     /// Notes that the stream at this index plays from now on. Returns the stream that played last, and this one.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::plan::Candidate;
+use domain::plan::{Candidate, Plan};
 use domain::playout::Input;
 use media::ring::EndReason;
 use ractor::ActorRef;
@@ -90,6 +90,7 @@ impl State {
         let Some(plan) = self.context.env.plans.plan(&self.context.target) else {
             return self.end(EndReason::Stopped);
         };
+        let plan = self.with_outside_streams(plan);
         // Most commits change other channels; these are not reported.
         let replanned = self.upstream.replan(plan);
         self.plan_changed();
@@ -97,6 +98,18 @@ impl State {
             (input, true) => self.push_reported(input, ChannelChange::PlanChanged),
             (input, false) => self.push(input),
         }
+    }
+
+    /// Adds the ways to play the streams that are not of the channel behind all others. They are those of previews, so that
+    /// their accounts, limits and network rules count.
+    fn with_outside_streams(&self, mut plan: Arc<Plan>) -> Arc<Plan> {
+        for stream in self.upstream.outside_streams() {
+            let is_own = plan.candidates.iter().any(|it| it.stream == *stream);
+            if let Some(preview) = self.context.env.plans.plan(&Target::Stream(*stream)).filter(|_| !is_own) {
+                Arc::make_mut(&mut plan).candidates.extend(preview.candidates.iter().cloned());
+            }
+        }
+        plan
     }
 
     /// Begins the end of the channel: clients read their last chunks, and no more joins are accepted.
@@ -144,6 +157,7 @@ impl State {
             playing: playing.map(|it| it.stream),
             stream: playing.map(stream_ref),
             title: self.upstream.title(),
+            facts: self.upstream.facts(),
             profile: playing.map(|it| it.pool.profile),
             discovered_max_streams: playing.and_then(discovered),
             started_at: self.history.started_at(),

@@ -1,5 +1,6 @@
 //! Manual switches.
 
+use domain::ids::StreamId;
 use domain::playout::{Input, SwitchTarget};
 use ractor::RpcReplyPort;
 
@@ -8,16 +9,10 @@ use super::manual_switch::ManualSwitch;
 use super::state::State;
 use crate::ask::answer;
 use crate::channel::{SwitchOutcome, SwitchTo};
+use crate::plans::Target;
 
 impl State {
     pub(super) fn switch(&mut self, to: SwitchTo, reply: RpcReplyPort<SwitchOutcome>) {
-        let (to, candidate) = match to {
-            SwitchTo::Next => (SwitchTarget::Next, None),
-            SwitchTo::Stream(stream) => match self.upstream.place_of(stream) {
-                Some(index) => (SwitchTarget::To(index), self.upstream.candidate(index)),
-                None => return answer(reply, SwitchOutcome::NoSuchStream),
-            },
-        };
         if let Some(node) = self.sharing.status().filter(|it| !it.is_origin && self.ending.is_none()) {
             return answer(reply, SwitchOutcome::AtNode(node.origin));
         }
@@ -28,9 +23,28 @@ impl State {
         if self.manual_switch.as_ref().is_some_and(|it| !it.reply.is_closed()) {
             return answer(reply, SwitchOutcome::Busy);
         }
+        let (to, candidate) = match to {
+            SwitchTo::Next => (SwitchTarget::Next, None),
+            SwitchTo::Stream(stream) => match self.place_of_any(stream) {
+                Some(index) => (SwitchTarget::To(index), self.upstream.candidate(index)),
+                None => return answer(reply, SwitchOutcome::NoSuchStream),
+            },
+        };
         let previous = self.history.last_stream().map(|it| it.id);
         self.manual_switch = Some(ManualSwitch { reply, noted: None, previous });
         self.push_reported(Input::Switch(to), ChannelChange::SwitchRequested { candidate });
+    }
+
+    /// Returns the place of a stream in the plan. A stream that is not of the channel joins the plan.
+    fn place_of_any(&mut self, stream: StreamId) -> Option<usize> {
+        let is_channel = matches!(self.context.target, Target::Channel(_));
+        if self.upstream.place_of(stream).is_none() && is_channel {
+            let preview = self.context.env.plans.plan(&Target::Stream(stream));
+            preview.filter(|it| !it.candidates.is_empty())?;
+            self.upstream.add_outside_stream(stream);
+            self.reload();
+        }
+        self.upstream.place_of(stream)
     }
 
     /// Answers the manual switch, if one is under way.

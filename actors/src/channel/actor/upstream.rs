@@ -18,7 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::context::{Context, DropAlarm};
 use crate::channel::Message;
-use crate::health::PlayMeter;
+use crate::health::{PlayMeter, StreamFacts};
 use crate::registry::{Registered, WatchedChannel};
 use crate::slots::Lease;
 
@@ -79,6 +79,9 @@ pub(super) struct Released {
 /// Every attempt in `tries` was granted and is not over; at most the one that plays and one more.
 pub(super) struct ChannelUpstream {
     plan: Option<Arc<Plan>>,
+    /// Streams that are not of the channel and that an admin chose. Each is in the plan until another stream plays; two are for
+    /// as long as a switch from one to the other takes.
+    outside_streams: Vec<StreamId>,
     /// Name of the channel for the log; that of its target before there is a plan.
     name: Arc<str>,
     playout: Playout,
@@ -163,6 +166,7 @@ impl ChannelUpstream {
         env.health.follow(&meter);
         Self {
             plan: None,
+            outside_streams: Vec::new(),
             name: target.to_string().into(),
             playout: Playout::new(Vec::new(), PlayoutSettings::from(&*settings), *serial),
             tries: BTreeMap::new(),
@@ -195,6 +199,24 @@ impl ChannelUpstream {
         (Input::Replan(places), is_changed)
     }
 
+    /// Adds a stream that is not of the channel.
+    pub(super) fn add_outside_stream(&mut self, stream: StreamId) {
+        self.outside_streams.push(stream);
+    }
+
+    /// Returns the streams that are not of the channel and that an admin chose.
+    pub(super) fn outside_streams(&self) -> &[StreamId] {
+        &self.outside_streams
+    }
+
+    /// Drops those that do not play while another stream does. Returns whether the plan has to be built again.
+    pub(super) fn drop_outside_streams(&mut self) -> bool {
+        let Some(playing) = self.playing().map(|it| it.stream) else { return false };
+        let n_before = self.outside_streams.len();
+        self.outside_streams.retain(|it| *it == playing);
+        self.outside_streams.len() < n_before
+    }
+
     /// Lets the playout decide what an input leads to.
     pub(super) fn decide(&mut self, input: Input) -> Vec<Action> {
         self.playout.on(input, Instant::now().into_std())
@@ -221,6 +243,11 @@ impl ChannelUpstream {
     /// Returns the title that the stream sent last.
     pub(super) fn title(&self) -> Option<String> {
         self.pump.title().map(|it| it.to_string())
+    }
+
+    /// Returns codecs and pictures of the stream that plays.
+    pub(super) fn facts(&self) -> StreamFacts {
+        self.meter.facts()
     }
 
     pub(super) fn is_idle(&self) -> bool {

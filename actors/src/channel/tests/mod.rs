@@ -515,6 +515,57 @@ async fn a_manual_switch_is_answered_when_the_new_stream_plays() {
     assert_eq!(scenario.system.counts().leases, 1);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_another_channel_plays_with_a_slot_of_its_own_account_until_another_one_plays() {
+    let scenario =
+        Scenario::new(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 2, 1)], &[stream(3, "c")]])
+            .await;
+    let mut viewer = scenario.watch(channel(1)).await;
+    viewer.sees("a").await;
+    let switchboard = scenario.system.switchboard();
+    let outcome = switchboard.switch(channel(1), SwitchTo::Stream(StreamId(2))).await.unwrap();
+    assert!(matches!(outcome, SwitchOutcome::Switched { stream: StreamId(2), .. }), "{outcome:?}");
+    viewer.sees("b").await;
+    // A commit does not end it.
+    scenario.replan(1, &[limited(1, "a", 1, 1)]).await;
+    assert_eq!(scenario.status(channel(1)).await.unwrap().playing, Some(StreamId(2)));
+    // Its account is full for others.
+    assert!(matches!(scenario.ask(channel(2)).await, WatchReply::Refused(_)));
+    scenario.provider.set("/b", Behaviour::Status(404));
+    scenario.provider.break_now("/b", Break::Reset);
+    viewer.sees("a").await;
+    sleep(SECOND).await;
+    assert_eq!(scenario.system.counts().leases, 1);
+    // From one such stream to another.
+    let outcome = switchboard.switch(channel(1), SwitchTo::Stream(StreamId(3))).await.unwrap();
+    assert!(matches!(outcome, SwitchOutcome::Switched { stream: StreamId(3), .. }), "{outcome:?}");
+    viewer.sees("c").await;
+    scenario.provider.set("/b", Behaviour::play("b"));
+    let outcome = switchboard.switch(channel(1), SwitchTo::Stream(StreamId(2))).await.unwrap();
+    assert!(matches!(outcome, SwitchOutcome::Switched { stream: StreamId(2), .. }), "{outcome:?}");
+    viewer.sees("b").await;
+    let outcome = switchboard.switch(channel(1), SwitchTo::Stream(StreamId(1))).await.unwrap();
+    assert!(matches!(outcome, SwitchOutcome::Switched { stream: StreamId(1), .. }), "{outcome:?}");
+    viewer.sees("a").await;
+    // They do not belong to the channel afterwards.
+    scenario.provider.set("/b", Behaviour::play("b"));
+    let outcome = switchboard.switch(channel(1), SwitchTo::Next).await.unwrap();
+    assert!(matches!(outcome, SwitchOutcome::Switched { stream: StreamId(1), .. }), "{outcome:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_a_full_account_is_not_played_in_another_channel() {
+    let scenario = Scenario::new(settings(), [&[limited(1, "a", 1, 1)], &[limited(2, "b", 2, 1)]]).await;
+    let (mut viewer, mut other) = (scenario.watch(channel(1)).await, scenario.watch(channel(2)).await);
+    viewer.sees("a").await;
+    other.sees("b").await;
+    let to = SwitchTo::Stream(StreamId(2));
+    let outcome = scenario.system.switchboard().switch(channel(1), to).await.unwrap();
+    assert!(matches!(outcome, SwitchOutcome::Failed { playing: Some(StreamId(1)), .. }), "{outcome:?}");
+    viewer.sees("a").await;
+    assert_eq!((scenario.provider.peak(), scenario.provider.n_open()), (2, 2));
+}
+
 /// Holds T-fo.6: after a failed switch the old stream plays, and the status reports it.
 #[tokio::test(start_paused = true)]
 async fn a_switch_to_a_stream_that_does_not_play_changes_nothing() {

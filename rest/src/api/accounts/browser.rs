@@ -419,7 +419,7 @@ mod tests {
         let bearer = format!("Bearer {access}");
         let listed = rest.send("GET", "/api/accounts/logins/", &[("authorization", &bearer)], "").await.body;
         let view = |it: &Value| (it["is_current"].as_bool().unwrap(), it["id"].as_u64().unwrap());
-        listed.as_array().unwrap().iter().map(view).collect()
+        listed["results"].as_array().unwrap().iter().map(view).collect()
     }
 
     async fn end_login(rest: &Rest, access: &str, id: u64) -> u16 {

@@ -20,6 +20,7 @@ use tracing::warn;
 use uuid::Uuid;
 
 use crate::context::RestCall;
+use crate::list::{Page, WholeOrPages};
 use crate::record::find;
 
 /// A login on a device, with its refresh token.
@@ -64,7 +65,10 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-async fn list(call: Call, filters: DeviceLoginFilters) -> Result<Vec<DeviceLoginView>, Refusal> {
+async fn list(
+    call: Call,
+    (filters, paging): (DeviceLoginFilters, WholeOrPages),
+) -> Result<Page<DeviceLoginView>, Refusal> {
     let caller = call.identity()?;
     let id = filters.user_id.unwrap_or(caller.id);
     if id != caller.id && !caller.may(UserLevel::Admin) {
@@ -82,7 +86,7 @@ async fn list(call: Call, filters: DeviceLoginFilters) -> Result<Vec<DeviceLogin
         is_browser: login.browser.is_some(),
         is_current: Some(login.key) == current,
     };
-    Ok(call.rest().auth.logins_of(&user).iter().map(view).collect())
+    paging.render_with(&call, &call.rest().auth.logins_of(&user), view)
 }
 
 async fn delete(call: Call) -> Result<NoContent, Refusal> {

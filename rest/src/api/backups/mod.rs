@@ -28,6 +28,7 @@ use warp::reply::Response as Reply;
 use crate::api::text::sentence;
 use crate::choice::{Named, choice};
 use crate::context::RestCall;
+use crate::list::{Page, WholeOrPages};
 
 /// A back-up in the data folder.
 #[derive(Clone, Debug, Serialize, View)]
@@ -186,10 +187,10 @@ pub(super) fn routes() -> Vec<Route> {
     routes
 }
 
-async fn list(call: Call) -> Result<Vec<BackupView>, Refusal> {
+async fn list(call: Call, paging: WholeOrPages) -> Result<Page<BackupView>, Refusal> {
     let listed = blocking(&call, |backups| backups.list()).await?;
     let listed = listed.map_err(|error| Refusal::fault(format_args!("list the back-ups: {error}")))?;
-    Ok(listed.into_iter().map(view).collect())
+    paging.of(&call, listed.into_iter().map(view).collect())
 }
 
 async fn create(call: Call, new: NewBackup) -> Result<Accepted<BackupTaskView>, Refusal> {

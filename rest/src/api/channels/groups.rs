@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use actors::mark_group;
+use domain::account::RefreshRecord;
 use domain::account_group::AccountGroup;
 use domain::channel::Channel;
 use domain::group::{GROUP_NAME_CHARS_MAX, Group};
@@ -19,6 +20,7 @@ use server::reply::Refusal;
 use storage::{Table, Write};
 
 use super::values::no_such;
+use crate::api::m3u::AccountGroupView;
 use crate::context::RestCall;
 use crate::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
 use crate::record::{Lookup, RecordCall, Render, find, refuse_if, set};
@@ -37,6 +39,8 @@ pub(crate) struct ChannelGroupView {
     /// Number of playlist accounts with streams in the group; 0 for users of level 0.
     #[field(example = "1")]
     m3u_account_count: usize,
+    /// The playlist accounts that name the group, with their settings; empty for users of level 0.
+    m3u_accounts: Vec<AccountGroupView>,
     /// Name, unique among the current and former names of all groups.
     #[field(required, chars_max = GROUP_NAME_CHARS_MAX, example = "News")]
     name: String,
@@ -211,9 +215,12 @@ pub(crate) struct Contents {
     /// Number of visible channels by group.
     visible: HashMap<GroupId, usize>,
     channels: Arc<Table<Channel>>,
-    /// Accounts by the name of the group in streams.
-    accounts: HashMap<String, HashSet<AccountId>>,
     seen: SeenThings,
+    /// Accounts and their numbers of streams by the name of the group in streams.
+    accounts: HashMap<String, HashMap<AccountId, usize>>,
+    links: Arc<Table<AccountGroup>>,
+    refreshes: Arc<Table<RefreshRecord>>,
+    level: UserLevel,
 }
 
 impl Contents {
@@ -231,11 +238,11 @@ impl Contents {
 impl Lookup for Contents {
     fn load(call: &Call) -> Result<Self, Refusal> {
         let level = call.identity()?.effective_level();
-        let mut accounts = HashMap::<_, HashSet<_>>::new();
+        let mut accounts = HashMap::<_, HashMap<_, _>>::new();
         let streams = call.rest().models.streams.load();
         for account in streams.accounts().into_iter().filter(|_| level > UserLevel::Streamer) {
-            for (name, _) in streams.groups(Some(&HashSet::from([account]))) {
-                accounts.entry(name).or_default().insert(account);
+            for (name, n_streams) in streams.groups(Some(&HashSet::from([account]))) {
+                accounts.entry(name).or_default().insert(account, n_streams);
             }
         }
         let (channels, seen) = (call.rest().models.channels.load(), SeenThings::new(call));
@@ -243,7 +250,23 @@ impl Lookup for Contents {
         for group in channels.iter().filter(|it| seen.sees(it)).filter_map(|it| it.group) {
             *visible.entry(group).or_default() += 1;
         }
-        Ok(Contents { visible, channels, accounts, seen })
+        let (links, refreshes) =
+            (call.rest().models.account_groups.load(), call.rest().models.refreshes.load());
+        Ok(Contents { visible, channels, seen, accounts, links, refreshes, level })
+    }
+}
+
+impl Contents {
+    /// Returns the accounts that name a group.
+    fn accounts_of(&self, group: &Group) -> Vec<AccountGroupView> {
+        let links = self.links.by("group", group.id.0.to_be_bytes());
+        let links = links.filter(|_| self.level > UserLevel::Streamer);
+        let view = |link: &Arc<AccountGroup>| {
+            let counts = group.names().filter_map(|it| self.accounts.get(it)?.get(&link.account));
+            let good_at = self.refreshes.get(link.account.0).and_then(|it| it.good_at);
+            AccountGroupView::new(link, group, counts.sum(), good_at, self.level == UserLevel::Admin)
+        };
+        links.map(view).collect()
     }
 }
 
@@ -253,11 +276,12 @@ impl Render for Group {
 
     fn view(&self, contents: &Contents) -> ChannelGroupView {
         let accounts: HashSet<_> =
-            self.names().filter_map(|it| contents.accounts.get(it)).flatten().collect();
+            self.names().filter_map(|it| contents.accounts.get(it)).flat_map(HashMap::keys).collect();
         ChannelGroupView {
             id: self.id,
             channel_count: contents.visible.get(&self.id).copied().unwrap_or_default(),
             m3u_account_count: accounts.len(),
+            m3u_accounts: contents.accounts_of(self),
             name: self.name.clone(),
             position: self.position,
             is_adult: self.is_adult,

@@ -28,7 +28,7 @@ use super::edit::{FieldNames, IntegrationChange, blank_webhook};
 use super::view::{IntegrationEdit, IntegrationView, NewIntegration, TargetType};
 use crate::choice::Named;
 use crate::context::RestCall;
-use crate::list::{ArrayOrPage, Search, WholeOrPages, matches};
+use crate::list::{Page, Search, WholeOrPages, matches};
 use crate::record::{Lookup, RecordCall, Render, find};
 
 const LIST: &str = "/api/connect/integrations/";
@@ -95,7 +95,7 @@ pub(super) fn routes() -> Vec<Route> {
 async fn list(
     call: Call,
     (filters, paging): (Filters, WholeOrPages),
-) -> Result<ArrayOrPage<IntegrationView>, Refusal> {
+) -> Result<Page<IntegrationView>, Refusal> {
     let integrations = call.rest().models.integrations.load();
     let is_of_type = |it: &Integration| {
         filters.r#type.is_none_or(|wanted| wanted.0 == TargetType::from_target(&it.target))
@@ -106,7 +106,7 @@ async fn list(
         .filter(|it| is_of_type(it) && filters.enabled.is_none_or(|wanted| wanted == it.is_enabled))
         .collect();
     let lookup = <Integration as Render>::Lookup::load(&call)?;
-    paging.render_array_or_page(&call, &found, |it| it.view(&lookup))
+    paging.render_with(&call, &found, |it| it.view(&lookup))
 }
 
 async fn retrieve(call: Call) -> Result<IntegrationView, Refusal> {

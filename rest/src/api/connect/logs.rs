@@ -17,7 +17,7 @@ use server::reply::Refusal;
 use storage::Table;
 use uuid::Uuid;
 
-use super::view::{EventName, TargetType};
+use super::view::{EventName, EventSubscriptionView, TargetType, subscription_view};
 use crate::choice::{Choice, Named, choice};
 use crate::context::RestCall;
 use crate::list::{Page, Paging};
@@ -129,6 +129,8 @@ pub(crate) struct DeliveryLogView {
     /// Id of the subscription.
     #[field(example = "1")]
     subscription_id: Option<u32>,
+    /// The subscription as it is now; `null` if it was deleted.
+    subscription: Option<EventSubscriptionView>,
     /// Id of the delivery; `null` for a test and for a button.
     #[field(example = "3")]
     delivery_id: Option<u32>,
@@ -240,6 +242,10 @@ pub(super) fn view(
             Recipient::Plugin(id) => plugins.get(id).map(|it| it.key.to_string()),
         },
         cause: Named(CauseName::from_cause(entry.cause)),
+        subscription: integration.and_then(|it| {
+            let found = it.subscriptions.iter().find(|of| Some(of.id) == entry.subscription)?;
+            subscription_view(it, found)
+        }),
         subscription_id: entry.subscription,
         delivery_id: entry.delivery.map(|it| it.0),
         is_test: entry.is_test(),

@@ -18,6 +18,7 @@ use super::integrations::blank_integration;
 use super::view::EventName;
 use crate::choice::{Choice, Named};
 use crate::context::RestCall;
+use crate::list::{Page, WholeOrPages};
 
 /// A template to try with the sample of an event.
 #[derive(Debug, Body)]
@@ -192,7 +193,7 @@ fn sample(integration: &Integration, event: &str, at: i64) -> (String, Map<Strin
     (summary.unwrap_or_default(), values)
 }
 
-async fn presets(_: Call) -> Result<Vec<PresetView>, Refusal> {
+async fn presets(call: Call, paging: WholeOrPages) -> Result<Page<PresetView>, Refusal> {
     let view = |(_, preset): (&str, Preset)| PresetView {
         preset: Named(preset),
         label: label(preset),
@@ -202,7 +203,7 @@ async fn presets(_: Call) -> Result<Vec<PresetView>, Refusal> {
         pause_ms: u32::try_from(preset.pause().as_millis()).unwrap_or(u32::MAX),
         max_age: preset.max_age_s(),
     };
-    Ok(Preset::ALL.map(view).into())
+    paging.of(&call, Preset::ALL.map(view).into())
 }
 
 fn label(preset: Preset) -> &'static str {
@@ -218,7 +219,7 @@ fn label(preset: Preset) -> &'static str {
     }
 }
 
-async fn events(_: Call) -> Result<Vec<ConnectEventView>, Refusal> {
+async fn events(call: Call, paging: WholeOrPages) -> Result<Page<ConnectEventView>, Refusal> {
     let integration = blank_integration(Target::Webhook(blank_webhook()));
     let now = now_ms();
     let view = |name: &&'static str| {
@@ -227,5 +228,5 @@ async fn events(_: Call) -> Result<Vec<ConnectEventView>, Refusal> {
         let filters = Filter::ALL.iter().map(|it| it.0).collect();
         Some(ConnectEventView { event: Named(event), summary, payload, filters })
     };
-    Ok(EventName::NAMES.iter().filter_map(view).collect())
+    paging.of(&call, EventName::NAMES.iter().filter_map(view).collect())
 }

@@ -20,7 +20,7 @@ use super::view::{
 };
 use crate::choice::{Choice, Named};
 use crate::context::RestCall;
-use crate::list::{ArrayOrPage, WholeOrPages};
+use crate::list::{Page, WholeOrPages};
 use crate::record::{find, set, set_text};
 
 const LIST: &str = "/api/connect/subscriptions/";
@@ -71,24 +71,24 @@ pub(super) fn routes() -> Vec<Route> {
 async fn list(
     call: Call,
     (filters, paging): (Filters, WholeOrPages),
-) -> Result<ArrayOrPage<EventSubscriptionView>, Refusal> {
+) -> Result<Page<EventSubscriptionView>, Refusal> {
     let integrations = call.rest().models.integrations.load();
     let wanted = integrations.iter().filter(|it| filters.integration.is_none_or(|wanted| wanted == it.id));
     let mut found: Vec<_> = wanted.flat_map(|it| views(it)).collect();
     if let Some(Named(event)) = filters.event {
         found.retain(|it| it.event.0 == event);
     }
-    paging.render_array_or_page(&call, &found, Clone::clone)
+    paging.render_with(&call, &found, Clone::clone)
 }
 
 fn views(integration: &Integration) -> Vec<EventSubscriptionView> {
     integration.subscriptions.iter().filter_map(|it| subscription_view(integration, it)).collect()
 }
 
-async fn list_of(call: Call) -> Result<Vec<EventSubscriptionView>, Refusal> {
+async fn list_of(call: Call, paging: WholeOrPages) -> Result<Page<EventSubscriptionView>, Refusal> {
     let integrations = call.rest().models.integrations.load();
     let integration = integrations.get(call.id()?).ok_or_else(Refusal::unknown::<Integration>)?;
-    Ok(views(integration))
+    paging.of(&call, views(integration))
 }
 
 async fn retrieve(call: Call) -> Result<EventSubscriptionView, Refusal> {

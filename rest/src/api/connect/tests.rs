@@ -223,7 +223,7 @@ async fn every_preset_renders_every_event_and_the_lists_name_what_templates_can_
     let rest = Rest::start().await;
     let presets = rest.admin("GET", "/api/connect/presets/", Value::Null).await.body;
     let events = rest.admin("GET", "/api/connect/events/", Value::Null).await.body;
-    let (presets, events) = (presets.as_array().unwrap(), events.as_array().unwrap());
+    let (presets, events) = (presets["results"].as_array().unwrap(), events["results"].as_array().unwrap());
     assert_eq!((presets.len(), events.len()), (8, 21));
     for preset in presets {
         for event in events {

@@ -15,7 +15,7 @@ use services::guide::GuideLinks;
 
 use super::programs::ImageAddresses;
 use crate::context::RestCall;
-use crate::list::{ArrayOrPage, ByName, Ordering, Search, WholeOrPages, matches};
+use crate::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
 use crate::seen::SeenThings;
 
 /// A channel as a guide source names it.
@@ -69,7 +69,7 @@ pub(super) fn routes() -> Vec<Route> {
 async fn list(
     call: Call,
     (filters, paging): (Filters, WholeOrPages),
-) -> Result<ArrayOrPage<GuideChannelView>, Refusal> {
+) -> Result<Page<GuideChannelView>, Refusal> {
     let index = call.rest().models.guide.load();
     let seen = SeenGuides::new(&call);
     let ids: Option<HashSet<GuideChannelId>> = filters.ids.map(HashSet::from_iter);
@@ -90,7 +90,7 @@ async fn list(
     let ordering = filters.ordering.unwrap_or(Ordering::ascending(ByName::Id));
     ordering.sort(&mut found, |it| it.id, |it| it.name());
     let addresses = ImageAddresses::new(&call);
-    paging.render_array_or_page(&call, &found, |it| GuideChannelView::new(it, addresses))
+    paging.render_with(&call, &found, |it| GuideChannelView::new(it, addresses))
 }
 
 async fn retrieve(call: Call) -> Result<GuideChannelView, Refusal> {

@@ -7,7 +7,7 @@ use domain::auto_sync::{OrphanCleanup, SyncSettings};
 use domain::channel::Channel;
 use domain::group::Group;
 use domain::guide::source::GuideSource;
-use domain::ids::{AccountGroupId, GroupId};
+use domain::ids::{AccountGroupId, AccountId, GroupId};
 use domain::lineup::Lineup;
 use domain::logo::Logo;
 use domain::stream_profile::StreamProfile;
@@ -39,6 +39,9 @@ use crate::record::{set, set_fields};
 #[derive(Clone, Debug, Serialize, View)]
 #[resource(name = "ChannelGroupM3UAccount")]
 pub(crate) struct AccountGroupView {
+    /// Id of the account.
+    #[field(example = "2")]
+    pub(super) m3u_account: AccountId,
     /// Id of the channel group.
     #[field(example = "3")]
     pub(super) channel_group: GroupId,
@@ -64,6 +67,31 @@ pub(crate) struct AccountGroupView {
     /// Number of streams of the account in the group.
     #[field(example = "120")]
     pub(super) stream_count: usize,
+}
+
+impl AccountGroupView {
+    /// Returns the view of a group of an account. `good_at` is the end of the last successful refresh of the account.
+    pub(in crate::api) fn new(
+        link: &AccountGroup,
+        group: &Group,
+        stream_count: usize,
+        good_at: Option<i64>,
+        is_admin: bool,
+    ) -> Self {
+        Self {
+            m3u_account: link.account,
+            channel_group: group.id,
+            channel_group_name: group.name.clone(),
+            enabled: link.enabled,
+            auto_channel_sync: link.auto_channel_sync,
+            auto_sync_channel_start: link.sync_start.map(ChannelNumberValue),
+            auto_sync_channel_end: link.sync_end.map(ChannelNumberValue),
+            custom_properties: if is_admin { link.custom_properties.clone() } else { Map::new() },
+            is_stale: link.last_seen.is_some(),
+            last_seen: link.last_seen.or(good_at).map(Time),
+            stream_count,
+        }
+    }
 }
 
 /// Settings of groups of an account. They apply at the next refresh.
@@ -447,9 +475,13 @@ mod tests {
             AccountGroup::new(AccountGroupId(1), AccountId(1), GroupId(u32::try_from(group).unwrap()), false);
         let id = rest.admin("GET", &account, Value::Null).await.body["id"].as_u64().unwrap();
         rest.put([AccountGroup { account: AccountId(u32::try_from(id).unwrap()), ..link }]).await;
+        let one = format!("/api/channels/groups/{group}/");
+        let shown = rest.admin("GET", &one, Value::Null).await.body["m3u_accounts"].take();
+        let of_account = rest.admin("GET", &account, Value::Null).await.body["channel_groups"].take();
+        assert_eq!((shown.as_array().map(Vec::len), &shown), (Some(1), &of_account));
+        assert_eq!((&shown[0]["m3u_account"], &shown[0]["enabled"]), (&json!(id), &json!(false)));
         let cleaned = rest.admin("POST", "/api/channels/groups/cleanup/", Value::Null).await;
         assert_eq!(cleaned.body["deleted_count"], 0, "a disabled group would be enabled when it comes back");
-        let one = format!("/api/channels/groups/{group}/");
         assert_eq!(rest.admin("DELETE", &one, Value::Null).await.status, 204);
         assert_eq!(rest.admin("GET", &account, Value::Null).await.body["channel_groups"], json!([]));
     }

@@ -33,6 +33,7 @@ pub(in crate::api) mod vod;
 
 use route_frame::route::Route;
 
+pub(in crate::api) use self::account_groups::AccountGroupView;
 pub(in crate::api) use self::edit::headers_of;
 
 pub(super) fn routes() -> Vec<Route> {

@@ -35,7 +35,6 @@ use super::expiry::{self, ExpirationView};
 use super::filters::{self, M3UFilterView};
 use super::logins;
 use super::text::{AccountType, Exact};
-use crate::api::channels::values::ChannelNumberValue;
 use crate::api::text::shown_url;
 use crate::choice::{Named, choice};
 use crate::context::{RestCall, RestContext};
@@ -706,18 +705,9 @@ impl AccountLookup {
             self.streams.groups(Some(&HashSet::from([account.id]))).into_iter().collect();
         let view = |link: &Arc<AccountGroup>| {
             let group = self.groups.get(link.group.0)?;
-            self.seen.shows_group(&self.channels, group.id).then(|| AccountGroupView {
-                channel_group: group.id,
-                channel_group_name: group.name.clone(),
-                enabled: link.enabled,
-                auto_channel_sync: link.auto_channel_sync,
-                auto_sync_channel_start: link.sync_start.map(ChannelNumberValue),
-                auto_sync_channel_end: link.sync_end.map(ChannelNumberValue),
-                custom_properties: self.if_admin(|| link.custom_properties.clone()),
-                is_stale: link.last_seen.is_some(),
-                last_seen: link.last_seen.or(good_at).map(Time),
-                stream_count: group.names().filter_map(|it| counts.get(it)).sum(),
-            })
+            let stream_count = group.names().filter_map(|it| counts.get(it)).sum();
+            let is_shown = self.seen.shows_group(&self.channels, group.id);
+            is_shown.then(|| AccountGroupView::new(link, group, stream_count, good_at, self.is_admin))
         };
         let links = self.account_groups.by("account", account.id.0.to_be_bytes());
         let mut groups: Vec<_> = links.filter_map(view).collect();

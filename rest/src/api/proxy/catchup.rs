@@ -21,6 +21,7 @@ use uuid::Uuid;
 use super::catchup_view::{CatchupSessionView, CatchupStatsView, session_name, sessions_view};
 use super::control::{node_unanswered, on, order};
 use crate::context::{RestCall, RestContext};
+use crate::list::{Page, WholeOrPages};
 
 /// A part of the past of a channel.
 #[derive(Clone, Debug, Body)]
@@ -141,9 +142,9 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-async fn sessions(call: Call) -> Result<Vec<CatchupSessionView>, Refusal> {
+async fn sessions(call: Call, paging: WholeOrPages) -> Result<Page<CatchupSessionView>, Refusal> {
     let models = &call.rest().models;
-    Ok(own(&call)?.iter().map(|it| CatchupSessionView::new(models, it)).collect())
+    paging.render_with(&call, &own(&call)?, |it| CatchupSessionView::new(models, it))
 }
 
 async fn create(call: Call, body: CatchupRequest) -> Result<Created<CatchupAddressView>, Refusal> {

@@ -2,8 +2,10 @@
 //!
 //! Each answer is sent after the action, and reports its result.
 
+use std::collections::BTreeMap;
+
 use actors::{AskError, Target};
-use domain::ids::StreamId;
+use domain::ids::{AccountId, StreamId};
 use domain::stream::Stream;
 use http::{Method, StatusCode};
 use node::playing_control::{Controlled, Order, Outcome, Switched, control, live};
@@ -17,6 +19,7 @@ use server::reply::Refusal;
 use uuid::Uuid;
 
 use super::live::{no_answer, not_live};
+use crate::api::channels::streams::blocking;
 use crate::context::RestCall;
 
 /// A stopped channel.
@@ -102,16 +105,24 @@ pub(crate) struct StopClient {
 /// Selects a stream by id or URL. The id takes precedence.
 #[derive(Clone, Debug, Body)]
 pub(crate) struct ChangeStream {
-    /// Id of a stream of the channel.
+    /// Id of a stream. One that is not of the channel plays with a connection of its own account until another stream plays.
     #[field(example = "1")]
     stream_id: Option<Option<StreamId>>,
-    /// Complete URL of a stream of the channel.
+    /// Complete URL of a stream, of the channel or of exactly one account.
     #[field(example = "http://provider.example/live/7.ts")]
     url: Option<Option<String>>,
+    /// Id of the account whose stream has the URL, if several accounts have one.
+    #[field(example = "2")]
+    m3u_account: Option<Option<AccountId>>,
 }
 
 const STOP: &str = "/proxy/ts/stop/{uuid}";
-const NO_SUCH_STREAM: &str = "This stream does not belong to the channel, or cannot be played.";
+const NO_SUCH_STREAM: &str = "This stream does not exist, or cannot be played.";
+const NO_SUCH_URL: &str = "No account has a stream with this address.";
+const SEVERAL_ACCOUNTS: &str =
+    "Several accounts have a stream with this address. Name one of them as m3u_account.";
+const NEEDS_PROGRAM: &str = "Only addresses that the gateway reads itself can be played by their address.";
+const NOT_FOR_PLUGINS: &str = "Plugins can switch a channel only to one of its own streams.";
 
 pub(super) fn routes() -> Vec<Route> {
     const BUSY: &str = "Another switch of this channel is in progress.";
@@ -142,10 +153,13 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post(
             "/proxy/ts/change_stream/{uuid}",
             ADMIN,
-            "Switches a channel to another of its streams.",
+            "Switches a channel to another stream.",
             change_stream,
         )
-        .refuses(StatusCode::BAD_REQUEST, "The stream does not belong to the channel, or cannot be played.")
+        .refuses(
+            StatusCode::BAD_REQUEST,
+            "The stream does not exist or cannot be played, or its account is unclear.",
+        )
         .refuses(StatusCode::CONFLICT, BUSY)
         .refuses(StatusCode::BAD_GATEWAY, FAILED),
     ]);
@@ -203,33 +217,64 @@ async fn next_stream(call: Call) -> Result<SwitchedChannelView, Refusal> {
 async fn change_stream(call: Call, body: ChangeStream) -> Result<SwitchedChannelView, Refusal> {
     let (to, field) = match (body.stream_id.flatten(), body.url.flatten()) {
         (None, None) => return Err(Refusal::bad_request("Either stream_id or url is required.")),
-        (Some(id), _) => (Some(id), "stream_id"),
-        (None, Some(url)) => (stream_at(&call, &url).await?, "url"),
+        (Some(id), _) => (Ok(id), "stream_id"),
+        (None, Some(url)) => (stream_at(&call, url, body.m3u_account.flatten()).await?, "url"),
     };
     // No stream has the id 0, so the answer says whether the channel plays.
-    let to = to.unwrap_or(StreamId(0));
-    switch(&call, Some(to), || Refusal::field(field, NO_SUCH_STREAM)).await
+    let (to, wrong) = to.map_or_else(|wrong| (StreamId(0), wrong), |id| (id, NO_SUCH_STREAM));
+    if call.is_plugin() && !own_streams(&call).await?.contains(&to) {
+        return Err(Refusal::no_permission().with_detail(NOT_FOR_PLUGINS));
+    }
+    switch(&call, Some(to), || Refusal::field(field, wrong)).await
 }
 
-/// Returns the stream of a channel or a preview with this URL. Other URLs are refused, because no account's slot belongs to
-/// them.
-async fn stream_at(call: &Call, url: &str) -> Result<Option<StreamId>, Refusal> {
-    let (models, uuid) = (&call.rest().models, call.uuid()?);
-    let of_channel = models.channels.load().one_by("uuid", uuid.as_bytes()).map(|it| it.streams.clone());
-    let streams = match of_channel {
-        Some(it) => it,
-        None => match live(&call.rest().live.switchboard, uuid).await.map_err(no_answer)? {
-            Some((Target::Stream(id), _)) => vec![id],
-            _ => Vec::new(),
-        },
-    };
-    let stored = models.store.collection::<Stream>();
-    for id in streams {
+/// Returns the streams of the channel or the preview of the path.
+async fn own_streams(call: &Call) -> Result<Vec<StreamId>, Refusal> {
+    let uuid = call.uuid()?;
+    let channels = call.rest().models.channels.load();
+    if let Some(channel) = channels.one_by("uuid", uuid.as_bytes()) {
+        return Ok(channel.streams.clone());
+    }
+    drop(channels);
+    Ok(match live(&call.rest().live.switchboard, uuid).await.map_err(no_answer)? {
+        Some((Target::Stream(id), _)) => vec![id],
+        _ => Vec::new(),
+    })
+}
+
+/// Returns the stream with this URL: one of the channel or the preview, else one of this account, or of the only account that
+/// has one. Other URLs are refused, because no account's slot, headers and network rules belong to them.
+async fn stream_at(
+    call: &Call,
+    url: String,
+    account: Option<AccountId>,
+) -> Result<Result<StreamId, &'static str>, Refusal> {
+    let own = own_streams(call).await?;
+    let stored = call.rest().models.store.collection::<Stream>();
+    for id in own {
         if stored.get(id.0)?.is_some_and(|it| it.url().expose() == url) {
-            return Ok(Some(id));
+            return Ok(Ok(id));
         }
     }
-    Ok(None)
+    let found = blocking(move || {
+        let mut found = BTreeMap::new();
+        stored.for_each(|it| {
+            if it.url().expose() == url && account.is_none_or(|account| account == it.account) {
+                found.entry(it.account).or_insert(it.id);
+            }
+        })?;
+        Ok(found)
+    });
+    let found = found.await?;
+    let mut ids = found.into_values();
+    let (Some(id), other) = (ids.next(), ids.next()) else { return Ok(Err(NO_SUCH_URL)) };
+    let plan = call.rest().live.plans.plan(&Target::Stream(id));
+    let needs_program = plan.is_some_and(|it| it.candidates.iter().any(|it| it.command.is_some()));
+    Ok(match (other, needs_program) {
+        (Some(_), _) => Err(SEVERAL_ACCOUNTS),
+        (None, true) => Err(NEEDS_PROGRAM),
+        (None, false) => Ok(id),
+    })
 }
 
 async fn switch(
@@ -333,8 +378,12 @@ mod tests {
             ("POST", "change_stream", json!({ "url": "http://provider.example/1", "stream_id": null })),
         ] {
             let answer = rest.admin(method, &format!("/proxy/ts/{action}/{uuid}"), body).await;
-            let detail = json!({ "detail": format!("Channel {uuid} is not playing.") });
-            assert_eq!((answer.status, answer.body), (404, detail), "{method} {action}");
+            let text = format!("Channel {uuid} is not playing.");
+            let mut refusal = json!({ "detail": text, "error": text });
+            if action.starts_with("stop") {
+                refusal["success"] = json!(false);
+            }
+            assert_eq!((answer.status, answer.body), (404, refusal), "{method} {action}");
         }
     }
 
@@ -364,7 +413,15 @@ mod tests {
             assert_eq!((answer.status, answer.body), (400, expected), "{action}");
         };
         check("stop_client", json!({}), json!({ "client_id": ["This field is required."] })).await;
-        check("change_stream", json!({}), json!({ "detail": "Either stream_id or url is required." })).await;
+        check(
+            "change_stream",
+            json!({}),
+            json!({
+                "detail": "Either stream_id or url is required.",
+                "error": "Either stream_id or url is required.",
+            }),
+        )
+        .await;
         let wrong = json!({ "stream_id": ["A valid integer is required."] });
         check("change_stream", json!({ "stream_id": "x" }), wrong).await;
     }

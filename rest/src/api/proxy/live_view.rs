@@ -6,9 +6,10 @@ use domain::output_format::SegmentContainer;
 use resource_derive::View;
 use route_frame::value::Time;
 use serde::Serialize;
-use serde_json::Value;
 use storage::Models;
 use uuid::Uuid;
+
+use super::live_facts::{avg_bitrate_kbps, bitrate_text, codec, epoch, owner, resolution, tenths};
 
 /// All live channels at one moment.
 #[derive(Clone, Debug, Serialize, View)]
@@ -42,6 +43,18 @@ pub(crate) struct LiveChannelView {
     /// Title that the stream sent last, if it is a radio station that sends titles; otherwise `null`.
     #[field(example = "Artist - Song")]
     title: Option<String>,
+    /// Size of the picture that the stream sends.
+    #[field(example = "1280x720")]
+    resolution: Option<String>,
+    /// Frames per second of the stream.
+    #[field(example = "25.0")]
+    source_fps: Option<f64>,
+    /// Video codec of the stream, by its name in ffmpeg.
+    #[field(example = "h264")]
+    video_codec: Option<String>,
+    /// Audio codec of the stream, by its name in ffmpeg.
+    #[field(example = "aac")]
+    audio_codec: Option<String>,
     /// URL of the stream, without parts that may be credentials.
     #[field(example = "http://provider.example/…")]
     url: Option<String>,
@@ -67,18 +80,30 @@ pub(crate) struct LiveChannelView {
     /// Names of the nodes that play the channel; empty without a cluster.
     #[field(example = "attic")]
     nodes: Vec<String>,
+    /// Name of the node that has the connection to the provider; `local` without a cluster.
+    #[field(example = "local")]
+    owner: Option<String>,
     /// When the channel was first requested.
     started_at: Option<Time>,
+    /// The same in seconds since 1970.
+    #[field(example = "1764190000.5")]
+    started_at_epoch: Option<f64>,
     /// Seconds since the channel was first requested.
     #[field(example = "12.5")]
     uptime: Option<f64>,
     /// Number of bytes received from providers.
     #[field(example = "7500000")]
     bytes_in: Option<u64>,
+    /// Same as `bytes_in`.
+    #[field(example = "7500000")]
+    total_bytes: Option<u64>,
     /// Average bitrate from providers since the first stream played, in kilobits per second; `null` in the first
     /// second.
     #[field(example = "4800.5")]
     avg_bitrate_kbps: Option<f64>,
+    /// The same as text.
+    #[field(example = "4.80 Mbps")]
+    avg_bitrate: Option<String>,
     /// Number of times that another stream took over after a loss.
     #[field(example = "0")]
     failovers: Option<u64>,
@@ -192,16 +217,20 @@ impl LiveChannelView {
 
     /// Returns the view of a channel that has answered.
     pub(super) fn from_status(status: ChannelStatus) -> Self {
-        let client_count = status.n_clients();
+        let (client_count, kbps, owner) = (status.n_clients(), avg_bitrate_kbps(&status), owner(&status));
         let clients: Vec<_> = status.clients.into_iter().map(client).collect();
         let stream = status.stream;
-        let since = status.since_first_play.map(|it| it.as_secs_f64()).filter(|it| *it >= 1.0);
+        let facts = &status.facts;
         Self {
             channel_id: status.target.uuid(),
             channel_name: status.name,
             state: status.state,
             stream_id: status.playing,
             title: status.title,
+            resolution: resolution(facts),
+            source_fps: facts.frame_rate,
+            video_codec: codec(facts.video_codec.as_deref()).map(str::to_owned),
+            audio_codec: codec(facts.audio_codec.as_deref()).map(str::to_owned),
             url: stream.as_ref().map(|it| it.url.to_string()),
             account_name: stream.as_ref().map(|it| it.account_name.clone()),
             stream_profile: stream.as_ref().map(|it| it.profile_used.name()),
@@ -211,10 +240,14 @@ impl LiveChannelView {
             node_role: status.node.map(|it| if it.is_origin { "origin" } else { "edge" }),
             m3u_profile_id: status.profile,
             discovered_max_streams: status.discovered_max_streams,
+            owner: Some(owner),
             started_at: Some(Time(status.started_at)),
+            started_at_epoch: Some(epoch(status.started_at)),
             uptime: Some(tenths(status.uptime.as_secs_f64())),
             bytes_in: Some(status.bytes_in),
-            avg_bitrate_kbps: since.map(|it| tenths(status.bytes_in as f64 * 8.0 / 1000.0 / it)),
+            total_bytes: Some(status.bytes_in),
+            avg_bitrate_kbps: kbps,
+            avg_bitrate: kbps.map(bitrate_text),
             failovers: Some(status.n_failovers),
             losses: Some(status.n_losses),
             segments_read: Some(status.input.segments_read),
@@ -239,6 +272,10 @@ impl LiveChannelView {
             stream_id: None,
             stream_name: None,
             title: None,
+            resolution: None,
+            source_fps: None,
+            video_codec: None,
+            audio_codec: None,
             url: None,
             account_name: None,
             m3u_profile_id: None,
@@ -247,10 +284,14 @@ impl LiveChannelView {
             source_node: None,
             node_role: None,
             nodes: Vec::new(),
+            owner: None,
             started_at: None,
+            started_at_epoch: None,
             uptime: None,
             bytes_in: None,
+            total_bytes: None,
             avg_bitrate_kbps: None,
+            avg_bitrate: None,
             failovers: None,
             losses: None,
             segments_read: None,
@@ -277,19 +318,15 @@ impl LiveChannelView {
             source_node: None,
             node_role: None,
             nodes: Vec::new(),
+            owner: None,
             clients: Vec::new(),
             ..self
         }
     }
 }
 
-/// Returns a segmenter as the WebSocket sends it.
-pub fn pushed_segmenter(status: &SegmenterStatus) -> Value {
-    serde_json::to_value(SegmenterView::new(status)).unwrap_or_default()
-}
-
 impl SegmenterView {
-    fn new(status: &SegmenterStatus) -> Self {
+    pub(super) fn new(status: &SegmenterStatus) -> Self {
         Self {
             container: match status.container {
                 SegmentContainer::Ts => "ts",
@@ -326,14 +363,11 @@ fn client(client: ClientStatus) -> LiveClientView {
     }
 }
 
-fn tenths(number: f64) -> f64 {
-    (number * 10.0).round() / 10.0
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
+    use actors::StreamFacts;
     use domain::channel::Channel;
     use domain::event::StreamRef;
     use domain::ids::{ChannelId, UserId};
@@ -341,9 +375,10 @@ mod tests {
     use domain::source_url::SourceUrl;
     use domain::stream_profile::Delivery;
     use media::InputCounts;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
+    use crate::api::proxy::live_push::pushed_channel;
     use crate::testing::{Rest, SECRET};
 
     fn status() -> ChannelStatus {
@@ -363,6 +398,12 @@ mod tests {
                 account_name: "provider".to_owned(),
             }),
             title: Some("Artist - Song".to_owned()),
+            facts: StreamFacts {
+                video_codec: Some("H.264".to_owned()),
+                audio_codec: Some("AAC".to_owned()),
+                picture: Some((1_280, 720)),
+                frame_rate: Some(25.0),
+            },
             profile: Some(ProfileId(2)),
             discovered_max_streams: Some(1),
             started_at: 0,
@@ -411,13 +452,17 @@ mod tests {
     fn a_live_channel_is_rendered_with_its_clients_and_without_a_credential() {
         let shown = serde_json::to_value(LiveChannelView::from_status(status())).unwrap();
         assert!(!shown.to_string().contains(SECRET), "{shown}");
-        let expected = json!({
+        let mut expected = json!({
             "channel_id": Uuid::from_u128(1),
             "channel_name": "News",
             "state": "playing",
             "stream_id": 7,
             "stream_name": "News HD",
             "title": "Artist - Song",
+            "resolution": "1280x720",
+            "source_fps": 25.0,
+            "video_codec": "h264",
+            "audio_codec": "aac",
             "url": "http://provider.example/…",
             "account_name": "provider",
             "m3u_profile_id": 2,
@@ -426,10 +471,14 @@ mod tests {
             "source_node": null,
             "node_role": null,
             "nodes": [],
+            "owner": "local",
             "started_at": "1970-01-01T00:00:00.000Z",
+            "started_at_epoch": 0.0,
             "uptime": 12.3,
             "bytes_in": 1_250_000,
+            "total_bytes": 1_250_000,
             "avg_bitrate_kbps": 1000.0,
+            "avg_bitrate": "1.00 Mbps",
             "failovers": 1,
             "losses": 3,
             "segments_read": 40,
@@ -437,34 +486,47 @@ mod tests {
             "lost_datagrams": 2,
             "waiting": 0,
             "client_count": 1,
-            "clients": [{
-                "client_id": "17",
-                "node": null,
-                "ip_address": "192.0.2.7",
-                "user_agent": "VLC",
-                "user_id": "3",
-                "username": "anna",
-                "connected_at": "1970-01-01T00:00:01.000Z",
-                "output_format": "ll-hls",
-                "output_profile": 5,
-                "bytes_sent": 99,
-                "misses": 1,
-                "missed_bytes": 5,
-            }],
-            "segmenters": [{
-                "container": "fmp4",
-                "output_profile": null,
-                "viewers": 1,
-                "target_duration": 4,
-                "newest_segment": 1_764_190_000_u64,
-                "segments": 6,
-                "bytes": 24_000_000,
-                "latency": 1.5,
-                "codecs": "avc1.64001f,mp4a.40.2",
-                "left_out": ["DVB subtitles: fMP4 has no form for it"],
-            }],
         });
+        expected["clients"] = json!([{
+            "client_id": "17",
+            "node": null,
+            "ip_address": "192.0.2.7",
+            "user_agent": "VLC",
+            "user_id": "3",
+            "username": "anna",
+            "connected_at": "1970-01-01T00:00:01.000Z",
+            "output_format": "ll-hls",
+            "output_profile": 5,
+            "bytes_sent": 99,
+            "misses": 1,
+            "missed_bytes": 5,
+        }]);
+        expected["segmenters"] = json!([{
+            "container": "fmp4",
+            "output_profile": null,
+            "viewers": 1,
+            "target_duration": 4,
+            "newest_segment": 1_764_190_000_u64,
+            "segments": 6,
+            "bytes": 24_000_000,
+            "latency": 1.5,
+            "codecs": "avc1.64001f,mp4a.40.2",
+            "left_out": ["DVB subtitles: fMP4 has no form for it"],
+        }]);
         assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn the_websocket_sends_the_same_facts_as_the_status() {
+        let (shown, pushed) = (
+            serde_json::to_value(LiveChannelView::from_status(status())).unwrap(),
+            pushed_channel(&status()),
+        );
+        let pushed = pushed.as_object().unwrap();
+        assert!(pushed.len() >= 9, "{pushed:?}");
+        for (key, value) in pushed {
+            assert_eq!(&shown[key], value, "{key}");
+        }
     }
 
     #[test]
@@ -480,11 +542,18 @@ mod tests {
 
     #[test]
     fn unknown_values_are_null() {
-        let quiet =
-            ChannelStatus { stream: None, playing: None, profile: None, since_first_play: None, ..status() };
+        let quiet = ChannelStatus {
+            stream: None,
+            playing: None,
+            profile: None,
+            since_first_play: None,
+            facts: StreamFacts::default(),
+            ..status()
+        };
         let shown = serde_json::to_value(LiveChannelView::from_status(quiet)).unwrap();
-        for key in ["stream_id", "stream_name", "url", "m3u_profile_id", "stream_profile", "avg_bitrate_kbps"]
-        {
+        let unknown = "stream_id stream_name url m3u_profile_id stream_profile avg_bitrate_kbps avg_bitrate \
+                       resolution source_fps video_codec audio_codec";
+        for key in unknown.split(' ') {
             assert_eq!(shown[key], Value::Null, "{key}");
         }
     }

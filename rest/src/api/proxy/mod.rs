@@ -6,6 +6,8 @@ mod catchup_view;
 mod connection;
 mod control;
 mod live;
+mod live_facts;
+mod live_push;
 mod live_view;
 mod status;
 mod timeline;
@@ -16,7 +18,7 @@ use http::StatusCode;
 use route_frame::route::Route;
 
 pub use self::catchup_view::pushed_past_stats;
-pub use self::live_view::pushed_segmenter;
+pub use self::live_push::pushed_channel;
 pub(super) use self::status::visible_targets;
 pub use self::vod_view::pushed_stats;
 

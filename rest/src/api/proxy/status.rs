@@ -94,7 +94,8 @@ mod tests {
         }
         let uuid = Uuid::from_u128(1);
         let answer = rest.admin("GET", &format!("/proxy/ts/status/{uuid}"), Value::Null).await;
-        let detail = json!({ "detail": format!("Channel {uuid} is not playing.") });
+        let text = format!("Channel {uuid} is not playing.");
+        let detail = json!({ "detail": text, "error": text });
         assert_eq!((answer.status, answer.body), (404, detail));
         let answer = rest.admin("GET", "/proxy/ts/status/seven", Value::Null).await;
         assert_eq!((answer.status, answer.body), (404, json!({ "detail": "Not found." })));

@@ -19,7 +19,7 @@ use storage::records::{category_key, category_link_key};
 
 use crate::choice::Named;
 use crate::context::RestCall;
-use crate::list::{ArrayOrPage, ByName, Ordering, Search, WholeOrPages, matches};
+use crate::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
 
 /// A category of films or of series.
 #[derive(Clone, Debug, Serialize, View)]
@@ -161,7 +161,7 @@ async fn visible(call: &Call) -> Result<Option<BTreeSet<VodCategoryId>>, Refusal
 async fn list(
     call: Call,
     (filters, paging): (CategoryFilters, WholeOrPages),
-) -> Result<ArrayOrPage<CategoryView>, Refusal> {
+) -> Result<Page<CategoryView>, Refusal> {
     let visible = visible(&call).await?;
     let categories = call.rest().models.vod_categories.load();
     let links = call.rest().models.vod_account_categories.load();
@@ -178,7 +178,7 @@ async fn list(
     let ordering = filters.ordering.unwrap_or(Ordering::ascending(ByName::Name));
     ordering.sort(&mut found, |it| it.id, |it| &it.name);
     let is_admin = call.is_admin();
-    paging.render_array_or_page(&call, &found, |it| view(it, &links, is_admin))
+    paging.render_with(&call, &found, |it| view(it, &links, is_admin))
 }
 
 async fn retrieve(call: Call) -> Result<CategoryView, Refusal> {

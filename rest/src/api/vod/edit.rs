@@ -85,6 +85,24 @@ pub(crate) struct TitlesEdit {
     values: Map<String, Value>,
 }
 
+/// Maximum number of names in an answer.
+const NAMES_MAX: usize = 1_000;
+
+/// Result of deleting pictures of titles.
+#[derive(Clone, Debug, Serialize, View)]
+#[resource(name = "VODLogoDeletion")]
+pub(crate) struct VodLogoDeletionView {
+    /// Message for people.
+    #[field(example = "Deleted the pictures of 2 titles")]
+    pub(super) message: String,
+    /// Number of titles without a picture from now on.
+    pub(super) deleted_count: usize,
+    /// Names of the first 1,000 of these titles.
+    pub(super) deleted_logos: Vec<String>,
+    /// The handle with which the deletion can be undone; `null` if nothing was deleted.
+    pub(super) undo: Option<UndoHandleView>,
+}
+
 /// Result of changing many titles.
 #[derive(Clone, Debug, Serialize, View)]
 #[resource(name = "TitlesEdited")]
@@ -202,6 +220,28 @@ async fn edit_many(
         let message = format!("Changed {updated_count} titles");
         let undo = log.keep(write, &author, &message)?;
         Ok(TitlesEditedView { message, updated_count, undo })
+    })
+    .await
+}
+
+/// Takes the pictures away from these titles. Unknown ids, and titles without a picture, are ignored.
+pub(super) async fn remove_pictures(call: &Call, ids: Vec<TitleId>) -> Result<VodLogoDeletionView, Refusal> {
+    let author = Author::new(call)?;
+    let edit = TitleEdit::from_values(&Map::from_iter([("logo_url".to_owned(), "".into())]))?;
+    call.write(move |write| {
+        let (mut log, mut deleted_logos) = (UndoLog::default(), Vec::new());
+        for id in ids {
+            let before = write.get::<Title>(id.key())?.filter(|it| it.logo().is_some());
+            let Some(before) = before else { continue };
+            if edit.clone().apply(write, &before, &mut log)? {
+                deleted_logos.push(before.name().to_owned());
+            }
+        }
+        let deleted_count = deleted_logos.len();
+        deleted_logos.truncate(NAMES_MAX);
+        let message = format!("Deleted the pictures of {deleted_count} titles");
+        let undo = log.keep(write, &author, &message)?;
+        Ok(VodLogoDeletionView { message, deleted_count, deleted_logos, undo })
     })
     .await
 }

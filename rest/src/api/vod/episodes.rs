@@ -16,7 +16,7 @@ use storage::Models;
 use super::titles::find;
 use super::view::{EpisodeView, VodLookup, unknown};
 use crate::context::RestCall;
-use crate::list::{Page, Paging, Search};
+use crate::list::{Page, Paging, Search, WholeOrPages};
 
 /// 20 episodes per page by default, at most 100.
 type Pages = Paging<20, 100>;
@@ -135,7 +135,7 @@ pub(super) async fn find_episode(call: &Call, id: u32) -> Result<Found, Refusal>
     found.ok_or_else(|| Refusal::not_found("No Episode matches the given query."))
 }
 
-async fn episodes_of_series(call: Call) -> Result<Vec<EpisodeView>, Refusal> {
+async fn episodes_of_series(call: Call, paging: WholeOrPages) -> Result<Page<EpisodeView>, Refusal> {
     let series = find(&call, TitleKind::Series).await?;
     let (opened, episodes) = call.rest().imports.titles.open_series(series).await?;
     // A refresh may have changed what the caller sees.
@@ -144,5 +144,5 @@ async fn episodes_of_series(call: Call) -> Result<Vec<EpisodeView>, Refusal> {
         return Err(unknown(TitleKind::Series));
     }
     let lookup = VodLookup::load(&call);
-    Ok(episodes.iter().map(|it| lookup.episode(&opened.title, it)).collect())
+    paging.render_with(&call, &episodes, |it| lookup.episode(&opened.title, it))
 }

@@ -10,6 +10,7 @@ mod exports;
 mod favorites;
 mod filters;
 mod images;
+mod logo_delete;
 mod providers;
 mod regroup;
 mod stale;
@@ -32,6 +33,7 @@ pub(super) fn routes() -> Vec<Route> {
         providers::routes(),
         categories::routes(),
         images::routes(),
+        logo_delete::routes(),
         favorites::routes(),
         exports::routes(),
     ];

@@ -20,6 +20,7 @@ use super::episodes::find_episode;
 use super::titles::find;
 use super::view::{AccountNameView, RelationView, VodLookup, unknown};
 use crate::context::RestCall;
+use crate::list::{Page, WholeOrPages};
 
 /// The facts of a film, as an account states them.
 #[derive(Clone, Debug, Serialize, View)]
@@ -201,12 +202,12 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-async fn movie_providers(call: Call) -> Result<Vec<RelationView>, Refusal> {
-    providers(&call, TitleKind::Movie).await
+async fn movie_providers(call: Call, paging: WholeOrPages) -> Result<Page<RelationView>, Refusal> {
+    paging.of(&call, providers(&call, TitleKind::Movie).await?)
 }
 
-async fn series_providers(call: Call) -> Result<Vec<RelationView>, Refusal> {
-    providers(&call, TitleKind::Series).await
+async fn series_providers(call: Call, paging: WholeOrPages) -> Result<Page<RelationView>, Refusal> {
+    paging.of(&call, providers(&call, TitleKind::Series).await?)
 }
 
 /// Returns the relations of a title, the preferred one first; for users other than admins those that play it.

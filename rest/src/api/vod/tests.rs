@@ -64,6 +64,17 @@ async fn a_film_has_the_values_of_its_accounts_and_no_address_of_them_for_users(
     let of_admin = rest.admin("GET", "/api/vod/movies/1/providers/", Value::Null).await.body;
     let of_user = rest.streamer("GET", "/api/vod/movies/1/providers/", Value::Null).await.body;
     assert!(of_admin[0]["url"].as_str().unwrap().contains(SECRET));
+    assert_eq!(
+        (&of_admin[0]["movie"]["id"], &of_admin[0]["movie"]["name"]),
+        (&json!(1), &json!("Metropolis"))
+    );
+    assert_eq!(of_admin[0]["series"], Value::Null);
+    let of_series = rest.admin("GET", "/api/vod/series/1/providers/", Value::Null).await.body;
+    assert_eq!((&of_series[0]["series"]["id"], &of_series[0]["movie"]), (&json!(1), &Value::Null));
+    let episode = rest.streamer("GET", "/api/vod/episodes/2/", Value::Null).await.body;
+    let provider = &episode["providers"][0];
+    assert_eq!((&provider["episode"]["id"], &provider["episode"]["name"]), (&json!(2), &episode["name"]));
+    assert!(provider["custom_properties"].is_object() && provider.get("last_seen").is_some(), "{provider}");
     assert_eq!((&of_user[0]["url"], &of_user[0]["stream_id"]), (&Value::Null, &json!("")));
     assert_eq!((&of_user[1]["label"], &of_user[1]["stream_id"]), (&json!("4K"), &json!("18")));
     let info = rest.streamer("GET", "/api/vod/movies/1/provider-info/", Value::Null).await.body;
@@ -237,6 +248,26 @@ async fn pictures_are_served_to_everybody_as_copies() {
     let id = film["logo"]["id"].as_u64().unwrap();
     let logo = rest.streamer("GET", &format!("/api/vod/vodlogos/{id}/"), Value::Null).await.body;
     assert_eq!((&logo["name"], &logo), (&json!("Metropolis"), &film["logo"]));
+}
+
+#[tokio::test]
+async fn pictures_of_titles_are_deleted_until_an_admin_chooses_others() {
+    let rest = with_titles().await;
+    let path = "/api/vod/vodlogos/bulk-delete/";
+    let cleaned = rest.admin("POST", "/api/vod/vodlogos/cleanup/", json!({})).await;
+    assert_eq!((cleaned.status, &cleaned.body["deleted_count"]), (200, &json!(0)), "{}", cleaned.text);
+    assert_eq!(rest.standard("DELETE", path, json!({ "logo_ids": [1] })).await.status, 403);
+    assert_eq!(rest.admin("POST", path, json!({})).await.status, 400);
+    let film = "/api/vod/movies/1/";
+    let id = rest.admin("GET", film, Value::Null).await.body["logo"]["id"].clone();
+    let deleted = rest.admin("DELETE", path, json!({ "logo_ids": [id, id, 4_000_000_000_u32] })).await;
+    assert_eq!((deleted.status, &deleted.body["deleted_count"]), (200, &json!(1)), "{}", deleted.text);
+    assert_eq!(deleted.body["deleted_logos"], json!(["Metropolis"]));
+    assert_eq!(rest.admin("GET", film, Value::Null).await.body["logo"], Value::Null);
+    let again = rest.admin("DELETE", &format!("{path}?ids={id}"), json!({})).await;
+    assert_eq!((again.status, &again.body["deleted_count"]), (200, &json!(0)));
+    let back = rest.admin("PATCH", film, json!({ "logo_url": null })).await;
+    assert_eq!(back.body["logo"]["id"], id, "{}", back.text);
 }
 
 #[tokio::test]

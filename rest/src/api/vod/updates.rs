@@ -21,6 +21,7 @@ use uuid::Uuid;
 use super::edit::{MANY, selected};
 use crate::api::m3u::vod::start_refresh;
 use crate::context::RestCall;
+use crate::list::{Page, WholeOrPages};
 
 /// Selects accounts whose films and series are refreshed.
 #[derive(Clone, Debug, Body)]
@@ -208,8 +209,8 @@ async fn existing(call: &Call, ids: Vec<TitleId>, is_named: bool) -> Result<Vec<
     Ok(existing)
 }
 
-async fn list(call: Call) -> Result<Vec<UpdateView>, Refusal> {
-    Ok(call.rest().imports.vod_importer.updates().into_iter().map(view).collect())
+async fn list(call: Call, paging: WholeOrPages) -> Result<Page<UpdateView>, Refusal> {
+    paging.of(&call, call.rest().imports.vod_importer.updates().into_iter().map(view).collect())
 }
 
 fn view(update: DetailsUpdate) -> UpdateView {

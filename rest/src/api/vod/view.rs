@@ -266,12 +266,51 @@ pub(crate) struct EpisodeSeriesView {
     name: String,
 }
 
+/// The title of a relation.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct TitleNameView {
+    /// Id of the title.
+    id: u32,
+    /// Identifier of the title in its address.
+    uuid: Uuid,
+    /// Name of the title.
+    #[field(example = "Metropolis")]
+    name: String,
+    /// Year of release.
+    #[field(example = "1927")]
+    year: Option<u16>,
+}
+
+impl TitleNameView {
+    fn new(title: &Title) -> Self {
+        Self { id: title.id.number(), uuid: title.uuid, name: title.name().to_owned(), year: title.year() }
+    }
+}
+
+/// The episode of a relation.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct EpisodeNameView {
+    /// Id of the episode.
+    #[field(example = "31")]
+    id: EpisodeId,
+    /// Identifier of the episode in its address.
+    uuid: Uuid,
+    /// Name of the episode.
+    name: String,
+    /// Season; 0 contains specials.
+    season_number: u32,
+    /// Number in the season.
+    episode_number: u32,
+}
+
 /// An account that offers an episode.
 #[derive(Clone, Debug, Serialize, View)]
 #[resource(name = "EpisodeRelation")]
 pub(crate) struct EpisodeProviderView {
     /// The account.
     m3u_account: AccountNameView,
+    /// The episode.
+    episode: EpisodeNameView,
     /// Id of the relation of the series.
     series_relation: u32,
     /// Id of the episode at the provider. Empty for users other than admins if a playlist names none.
@@ -280,6 +319,10 @@ pub(crate) struct EpisodeProviderView {
     container_extension: String,
     /// Whether the episode is missing from the latest list of the account.
     is_stale: bool,
+    /// When it was last in the list of its account.
+    last_seen: Option<Time>,
+    /// Other values of the provider. Users other than admins see known ones without addresses.
+    custom_properties: Map<String, Value>,
     /// Address at the provider; `null` for users other than admins.
     url: Option<String>,
 }
@@ -305,6 +348,10 @@ pub(crate) struct RelationView {
     id: u32,
     /// The account.
     m3u_account: AccountNameView,
+    /// The film; `null` for a series.
+    movie: Option<TitleNameView>,
+    /// The series; `null` for a film.
+    series: Option<TitleNameView>,
     /// The category.
     category: Option<CategoryNameView>,
     /// Id of the film at the provider; same as `external_series_id` for a series. Empty for users other than admins if a
@@ -551,6 +598,8 @@ impl VodLookup {
         RelationView {
             id: relation.id.0,
             m3u_account: self.account(relation.account),
+            movie: (kind == TitleKind::Movie).then(|| TitleNameView::new(title)),
+            series: (kind == TitleKind::Series).then(|| TitleNameView::new(title)),
             category: self.category(relation.category),
             external_series_id: (kind == TitleKind::Series).then(|| stream_id.clone()),
             stream_id,
@@ -599,7 +648,7 @@ impl VodLookup {
             imdb_id,
             image_url: picture.map(|it| episode_image_address(&self.origin, episode, it)),
             custom_properties: self.properties(&properties),
-            providers: episode.offers.iter().filter(is_seen).map(|it| self.offer(it)).collect(),
+            providers: episode.offers.iter().filter(is_seen).map(|it| self.offer(series, episode, it)).collect(),
         })
     }
 
@@ -608,14 +657,24 @@ impl VodLookup {
         if self.is_admin || !is_of_address { id.to_owned() } else { String::new() }
     }
 
-    fn offer(&self, offer: &EpisodeOffer) -> EpisodeProviderView {
+    fn offer(&self, series: &Title, episode: &Episode, offer: &EpisodeOffer) -> EpisodeProviderView {
         let url = offer.address.as_ref().filter(|_| self.is_admin);
+        let read_at = || series.relation(offer.relation)?.episodes_at;
         EpisodeProviderView {
             m3u_account: self.account(offer.account),
             series_relation: offer.relation.0,
             stream_id: self.provider_id(&offer.provider_id, offer.address.is_some()),
             container_extension: offer.extension.clone(),
+            episode: EpisodeNameView {
+                id: episode.id,
+                uuid: episode.uuid,
+                name: episode.name(),
+                season_number: episode.season,
+                episode_number: episode.number,
+            },
             is_stale: offer.last_seen.is_some(),
+            last_seen: offer.last_seen.or_else(read_at).map(Time),
+            custom_properties: self.properties(&offer.facts.custom_properties),
             url: url.map(shown_address),
         }
     }

@@ -80,6 +80,7 @@ choice!(
 choice!(
     enum By {
         Number = "channel_number",
+        ShortNumber = "number",
         Name = "name",
         GroupName = "channel_group__name",
         GuideName = "epg_data__name",
@@ -149,9 +150,11 @@ impl ChannelFilters {
         };
         match ordering.by {
             By::Name => {}
-            By::Number if !ordering.is_descending => {}
+            By::Number | By::ShortNumber if !ordering.is_descending => {}
             // In both orders those without a number come where their missing number puts them.
-            By::Number => ordering.sort_by(&mut found, |it| (it.channel.number.is_none(), it.channel.number)),
+            By::Number | By::ShortNumber => {
+                ordering.sort_by(&mut found, |it| (it.channel.number.is_none(), it.channel.number))
+            }
             By::GuideName => ordering.sort_by(&mut found, |it| {
                 // Channels without a guide channel come last.
                 let name = guides.guide_channel(&it.channel).map(|it| it.name().to_lowercase());

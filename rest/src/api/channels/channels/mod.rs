@@ -210,16 +210,21 @@ async fn list(
     let (offset, limit) = paging.window();
     let on_page = channels.iter().skip(offset).take(limit).map(|it| &**it);
     let lookup = ChannelLookup::with_streams(&call, form.include_streams, on_page).await?;
-    paging.render_with(&call, &channels, |it| it.view(&lookup))
+    let page = paging.render_with(&call, &channels, |it| it.view(&lookup))?;
+    let has_unassigned = channels.iter().any(|it| !lookup.has_guide(it));
+    Ok(Page { has_unassigned_epg_channels: Some(has_unassigned), ..page })
 }
 
 async fn ids(call: Call, filters: ChannelFilters) -> Result<Vec<ChannelId>, Refusal> {
     Ok(filters.find(&call)?.iter().map(|it| it.id).collect())
 }
 
-async fn summary(call: Call, filters: ChannelFilters) -> Result<Vec<ChannelSummaryView>, Refusal> {
+async fn summary(
+    call: Call,
+    (filters, paging): (ChannelFilters, WholeOrPages),
+) -> Result<Page<ChannelSummaryView>, Refusal> {
     let guides = GuideLookup::new(&call.rest().models);
-    Ok(filters.find(&call)?.iter().map(|it| ChannelSummaryView::new(it, &guides)).collect())
+    paging.render_with(&call, &filters.find(&call)?, |it| ChannelSummaryView::new(it, &guides))
 }
 
 async fn by_uuids(call: Call, body: ChannelsByUuid) -> Result<Vec<ChannelView>, Refusal> {
@@ -256,10 +261,10 @@ async fn delete(call: Call) -> Result<NoContent, Refusal> {
     call.delete(|_, _: &Channel| Ok(())).await
 }
 
-async fn streams(call: Call) -> Result<Vec<StreamView>, Refusal> {
+async fn streams(call: Call, paging: WholeOrPages) -> Result<Page<StreamView>, Refusal> {
     let channel = find_visible(&call, call.id()?)?;
     let context = Arc::clone(call.rest());
     let streams = blocking(move || read(&context, &channel.streams)).await?;
     let lookup = StreamLookup::new(&call, &streams)?;
-    Ok(streams.iter().map(|it| it.view(&lookup)).collect())
+    paging.render_with(&call, &streams, |it| it.view(&lookup))
 }

@@ -10,6 +10,7 @@ use server::reply::Refusal;
 use super::filters::find_visible;
 use crate::api::channels::streams::{StreamStatsView, health_of};
 use crate::context::RestCall;
+use crate::list::{Page, WholeOrPages};
 
 /// Selects measurements.
 #[derive(Debug, Query)]
@@ -36,8 +37,8 @@ pub(crate) struct StreamStatsOfChannelView {
 
 pub(super) async fn stats_of_channel(
     call: Call,
-    filters: StatsFilters,
-) -> Result<Vec<StreamStatsOfChannelView>, Refusal> {
+    (filters, paging): (StatsFilters, WholeOrPages),
+) -> Result<Page<StreamStatsOfChannelView>, Refusal> {
     let channel = find_visible(&call, call.id()?)?;
     let is_wanted = |it: &StreamId| filters.ids.as_ref().is_none_or(|ids| ids.contains(it));
     let streams: Vec<StreamId> = channel.streams.iter().copied().filter(is_wanted).collect();
@@ -53,5 +54,5 @@ pub(super) async fn stats_of_channel(
     let is_new = |it: &StreamStatsOfChannelView| {
         filters.since.is_none_or(|since| it.stream_stats_updated_at.is_some_and(|at| at.0 > since.0))
     };
-    Ok(views.filter(is_new).collect())
+    paging.of(&call, views.filter(is_new).collect())
 }

@@ -111,6 +111,8 @@ pub(crate) struct ChannelView {
     /// Name of that account.
     #[field(example = "Provider")]
     auto_created_by_name: Option<String>,
+    /// The stream for which a refresh created the channel.
+    source_stream: Option<SourceStreamView>,
     /// Fields of an automatically created channel that an admin changed. Refreshes keep them; a field that is set back to
     /// the value of the provider follows it again.
     #[field(example = "[\"name\"]")]
@@ -151,12 +153,30 @@ impl ChannelView {
             effective_stream_profile_id: None,
             auto_created_by: None,
             auto_created_by_name: None,
+            source_stream: None,
             r#override: None,
             logo_url: None,
             custom_properties: Map::new(),
             ..self
         }
     }
+}
+
+/// The stream of an automatically created channel.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct SourceStreamView {
+    /// Id of the stream.
+    #[field(example = "7")]
+    id: StreamId,
+    /// Name that the stream gave the channel.
+    #[field(example = "News HD")]
+    name: String,
+    /// Id of its account.
+    #[field(example = "2")]
+    account_id: AccountId,
+    /// Name of this account.
+    #[field(example = "Provider")]
+    account_name: Option<String>,
 }
 
 /// The fields of an automatically created channel that an admin changed.
@@ -299,6 +319,13 @@ impl ChannelLookup {
     }
 }
 
+impl ChannelLookup {
+    /// Returns whether a channel shows the programmes of a guide channel.
+    pub(super) fn has_guide(&self, channel: &Channel) -> bool {
+        self.guides.shown(channel).is_some()
+    }
+}
+
 impl Render for Channel {
     type View = ChannelView;
     type Lookup = ChannelLookup;
@@ -315,6 +342,7 @@ impl Render for Channel {
         let number = self.number.map(ChannelNumberValue);
         let group = self.group.and_then(|it| lookup.groups.get(it.0));
         let account = self.followed().map(|it| it.account);
+        let account_name = account.and_then(|it| Some(lookup.accounts.get(it.0)?.name.clone()));
         let catchup_days = lookup.archives.days(self.id);
         view_from!(ChannelView from self {
             id, uuid, name, enabled, tvg_id, healthiest_first, logo_id, user_level, is_adult, timeshift,
@@ -338,7 +366,13 @@ impl Render for Channel {
             catchup_days,
             auto_created: account.is_some(),
             auto_created_by: account,
-            auto_created_by_name: account.and_then(|it| Some(lookup.accounts.get(it.0)?.name.clone())),
+            auto_created_by_name: account_name.clone(),
+            source_stream: self.followed().map(|it| SourceStreamView {
+                id: it.stream,
+                name: it.synced.name.clone(),
+                account_id: it.account,
+                account_name,
+            }),
             edited_fields: self.edited_values(),
             r#override: ChannelOverrideView::new(self),
             effective_name: self.name.clone(),

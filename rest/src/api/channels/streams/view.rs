@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use domain::account::RefreshRecord;
+use domain::account::{Account, RefreshRecord};
 use domain::group::Group;
 use domain::health::StreamHealth;
 use domain::ids::{AccountId, GroupId, StreamId, StreamProfileId};
@@ -89,6 +89,12 @@ pub(crate) struct StreamView {
     /// Whether another stream of the channel plays when the picture of this one stands still.
     #[field(example = "false")]
     leave_still_picture: bool,
+    /// Number of the stream at its panel; `null` for other accounts.
+    #[field(example = "7")]
+    stream_id: Option<u64>,
+    /// Number of connections that play the stream now.
+    #[field(example = "0")]
+    current_viewers: usize,
     /// Stable, unique identifier. Derived from ids, so it reveals no address.
     #[field(example = "0000000200000007")]
     stream_hash: String,
@@ -151,12 +157,21 @@ pub(crate) struct StreamLookup {
     refreshes: Arc<Table<RefreshRecord>>,
     health: HashMap<StreamId, StreamHealth>,
     conditions: PlanContext,
+    accounts: Arc<Table<Account>>,
+    /// Connections in use by stream.
+    connections: HashMap<StreamId, usize>,
 }
 
 impl Lookup for StreamLookup {
     fn load(call: &Call) -> Result<Self, Refusal> {
         let models = &call.rest().models;
+        let mut connections = HashMap::new();
+        for lease in call.rest().leases() {
+            *connections.entry(lease.stream).or_default() += 1;
+        }
         Ok(Self {
+            connections,
+            accounts: models.accounts.load(),
             is_admin: call.identity()?.may(UserLevel::Admin),
             groups: models.groups.load(),
             refreshes: models.refreshes.load(),
@@ -171,6 +186,13 @@ impl StreamLookup {
     pub(in crate::api::channels) fn new(call: &Call, streams: &[Stream]) -> Result<Self, Refusal> {
         let health = health_of(call.rest(), streams.iter().map(|it| it.id));
         Ok(Self { health, ..Self::load(call)? })
+    }
+
+    /// Returns the number of a stream at its panel, which its address ends with.
+    fn number_at_panel(&self, stream: &Stream) -> Option<u64> {
+        self.accounts.get(stream.account.0)?.list.panel()?;
+        let (_, file) = stream.provider.url.expose().rsplit_once('/')?;
+        file.split_once('.').map_or(file, |it| it.0).parse().ok()
     }
 }
 
@@ -213,6 +235,8 @@ impl Render for Stream {
             tvc_guide_stationid: self.station().map(str::to_owned),
             program_number: self.program,
             leave_still_picture: self.leaves_still_picture,
+            stream_id: lookup.number_at_panel(self),
+            current_viewers: lookup.connections.get(&self.id).copied().unwrap_or(0),
             stream_hash: format!("{:08x}{:08x}", self.account.0, self.id.0),
             local_file: None,
             is_stale: self.is_stale(),

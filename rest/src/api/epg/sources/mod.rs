@@ -37,7 +37,7 @@ use self::refreshes::{after_update, refresh_if_possible};
 use self::view::{EPGSourceEdit, EPGSourceView, NewEPGSource, SourceLookup};
 use crate::choice::choice;
 use crate::context::RestCall;
-use crate::list::{ArrayOrPage, Ordering, Search, WholeOrPages, matches};
+use crate::list::{Ordering, Page, Search, WholeOrPages, matches};
 use crate::record::{Lookup, RecordCall, Render, find};
 use crate::saved_upload::remove_upload;
 
@@ -91,7 +91,7 @@ pub(super) fn routes() -> Vec<Route> {
 async fn list(
     call: Call,
     (filters, paging): (Filters, WholeOrPages),
-) -> Result<ArrayOrPage<EPGSourceView>, Refusal> {
+) -> Result<Page<EPGSourceView>, Refusal> {
     let sources = call.rest().models.guide_sources.load();
     let is_wanted = |it: &GuideSource| {
         matches(filters.search.as_ref(), [&it.name]) && filters.is_active.is_none_or(|is| is == it.is_active)
@@ -104,7 +104,7 @@ async fn list(
         By::Priority => ordering.sort_by(&mut sources, |it| it.priority),
     }
     let lookup = SourceLookup::load(&call)?;
-    paging.render_array_or_page(&call, &sources, |it| it.view(&lookup))
+    paging.render_with(&call, &sources, |it| it.view(&lookup))
 }
 
 async fn retrieve(call: Call) -> Result<EPGSourceView, Refusal> {

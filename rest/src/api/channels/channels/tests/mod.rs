@@ -389,6 +389,8 @@ async fn overrides_of_an_automatic_channel_are_shown_set_and_taken_back() {
     let path = format!("{LIST}9/");
     let shown = rest.admin("GET", &path, Value::Null).await.body;
     assert_eq!((&shown["override"], &shown["auto_created_by_name"]), (&Value::Null, &json!("Provider")));
+    let source = json!({ "id": 1, "name": "News", "account_id": 2, "account_name": "Provider" });
+    assert_eq!(shown["source_stream"], source);
     assert_eq!(names(&rest, "only_has_overrides=true").await, Vec::<String>::new());
 
     let sent = json!({ "override": { "name": "Ours", "channel_number": 5, "channel_group_id": 8 } });
