@@ -333,7 +333,8 @@ mod tests {
         assert_eq!((same.status, same.body), (200, renamed.body));
         assert_eq!(rest.admin("DELETE", &one(id), Value::Null).await.status, 204);
         let gone = rest.standard("GET", &one(id), Value::Null).await;
-        let detail = json!({ "detail": "No ChannelGroup matches the given query." });
+        let text = "No ChannelGroup matches the given query.";
+        let detail = json!({ "detail": text, "error": text });
         assert_eq!((gone.status, gone.body), (404, detail));
     }
 
@@ -435,7 +436,8 @@ mod tests {
         assert_eq!(counts, [(&json!(used), &json!(2)), (&json!(free), &json!(0))]);
 
         let refused = rest.admin("DELETE", &one(used), Value::Null).await;
-        let detail = json!({ "detail": "A group that has channels cannot be deleted." });
+        let text = "A group that has channels cannot be deleted.";
+        let detail = json!({ "detail": text, "error": text });
         assert_eq!((refused.status, refused.body), (400, detail));
         let cleaned = rest.admin("POST", "/api/channels/groups/cleanup/", Value::Null).await;
         assert_eq!(

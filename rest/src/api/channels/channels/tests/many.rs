@@ -123,10 +123,8 @@ async fn a_channel_created_from_a_stream_gets_its_metadata() {
     let missing = rest.admin("POST", &path, json!({})).await;
     assert_eq!((missing.status, missing.body), (400, json!({ "stream_id": ["This field is required."] })));
     let unknown = rest.admin("POST", &path, json!({ "stream_id": 999 })).await;
-    assert_eq!(
-        (unknown.status, unknown.body),
-        (404, json!({ "detail": "No Stream matches the given query." }))
-    );
+    let text = "No Stream matches the given query.";
+    assert_eq!((unknown.status, unknown.body), (404, json!({ "detail": text, "error": text })));
 }
 
 #[tokio::test]
