@@ -52,6 +52,10 @@ pub struct User {
     /// Permissions besides those of the groups.
     #[serde(default)]
     pub permissions: BTreeSet<PermissionId>,
+    /// Those of all permissions, also of the groups, that an admin has given or confirmed since permissions have an effect. Only
+    /// these have one.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub granted: BTreeSet<PermissionId>,
     /// Maximum number of channels watched at the same time; 0 is unlimited.
     #[serde(default)]
     pub stream_limit: u32,
@@ -172,6 +176,7 @@ impl User {
             lineups: Vec::new(),
             groups: Vec::new(),
             permissions: BTreeSet::new(),
+            granted: BTreeSet::new(),
             stream_limit: 0,
             hide_adult: false,
             avatar: Map::new(),
@@ -194,6 +199,13 @@ impl User {
     /// Returns whether the user is active and has at least this level.
     pub fn may(&self, level: UserLevel) -> bool {
         self.is_active && self.effective_level() >= level
+    }
+
+    /// Returns whether the user is active and has this level, or a permission that takes its place. A permission gives at most
+    /// what level 1 has.
+    pub fn may_with(&self, level: UserLevel, permission: Option<PermissionId>) -> bool {
+        let is_granted = || permission.is_some_and(|it| self.granted.contains(&it));
+        self.may(level) || (self.is_active && level <= UserLevel::Standard && is_granted())
     }
 
     /// Returns whether the account has ended at this time, in milliseconds since 1970.

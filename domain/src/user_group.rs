@@ -1,7 +1,7 @@
 //! Groups of users, and the permissions that users hold directly or through a group.
 //!
-//! The level of a user decides what the user may do. Permissions are kept and shown for clients that organise users by
-//! them, and grant nothing.
+//! The level of a user decides what the user may do. A few permissions give users some of what level 1 has, once an admin has
+//! given or confirmed them; the others are kept and shown for clients that organise users by them, and have no effect.
 
 use std::collections::BTreeSet;
 
@@ -54,6 +54,28 @@ const SUBJECTS: [(&str, &str); 16] = [
     ("backup", "back-up"),
 ];
 
+/// Reads channels, live channels and programmes, as users of level 1 do, without anything about their sources.
+pub const VIEW_CHANNEL: PermissionId = PermissionId(12);
+/// Reads the channel profiles that are assigned to the user.
+pub const VIEW_CHANNEL_PROFILE: PermissionId = PermissionId(20);
+/// Schedules recordings.
+pub const ADD_RECORDING: PermissionId = PermissionId(37);
+
+/// The permissions that have an effect, and what they let a user do. Nothing here goes beyond what level 1 has.
+pub const EFFECTS: [(PermissionId, &str); 3] = [
+    (
+        VIEW_CHANNEL,
+        "A user of level 0 reads the visible channels, whether they play, and their programmes, as a user of level 1 \
+         does; nothing about their streams.",
+    ),
+    (VIEW_CHANNEL_PROFILE, "A user of level 0 reads the channel profiles that are assigned to the user."),
+    (
+        ADD_RECORDING,
+        "A user of level 0 or 1 schedules recordings of visible channels and makes rules for them, and sees, changes \
+         and deletes these. The property `recordings_enabled` of the user, if it is false, comes before that.",
+    ),
+];
+
 impl Permission {
     /// Returns all permissions, by id.
     pub fn all() -> impl Iterator<Item = Permission> {
@@ -64,6 +86,11 @@ impl Permission {
     /// Returns the permission with this id.
     pub fn from_id(id: PermissionId) -> Option<Permission> {
         Self::all().find(|it| it.id == id)
+    }
+
+    /// Returns what it lets a user do; `None` if it has no effect.
+    pub fn effect(&self) -> Option<&'static str> {
+        EFFECTS.iter().find(|it| it.0 == self.id).map(|it| it.1)
     }
 
     /// Returns the name for people.
@@ -79,10 +106,34 @@ impl Permission {
 
 /// Returns the permissions of a user: the direct ones and those of the user's groups; all of them for a superuser.
 pub fn permissions_of<'a>(user: &User, groups: impl IntoIterator<Item = &'a UserGroup>) -> Vec<Permission> {
+    let held = held_permissions(user, groups);
+    Permission::all().filter(|it| user.is_superuser || held.contains(&it.id)).collect()
+}
+
+/// Returns the ids of the permissions of a user: the direct ones and those of the user's groups.
+pub fn held_permissions<'a>(
+    user: &User,
+    groups: impl IntoIterator<Item = &'a UserGroup>,
+) -> BTreeSet<PermissionId> {
     let of_groups =
         groups.into_iter().filter(|it| user.groups.contains(&it.id)).flat_map(|it| &it.permissions);
-    let held: BTreeSet<PermissionId> = user.permissions.iter().chain(of_groups).copied().collect();
-    Permission::all().filter(|it| user.is_superuser || held.contains(&it.id)).collect()
+    user.permissions.iter().chain(of_groups).copied().collect()
+}
+
+impl User {
+    /// Follows a change of the permissions that the user holds: what is gone is not granted any more. What is new is granted
+    /// if an admin made the change; what the user held before without effect stays so.
+    pub fn follow_permissions(
+        &mut self,
+        before: &BTreeSet<PermissionId>,
+        held: &BTreeSet<PermissionId>,
+        by_admin: bool,
+    ) {
+        self.granted.retain(|it| held.contains(it));
+        if by_admin {
+            self.granted.extend(held.difference(before));
+        }
+    }
 }
 
 #[cfg(test)]
@@ -119,5 +170,45 @@ mod tests {
         assert_eq!(held(&user), [1, 3, 5]);
         user.is_superuser = true;
         assert_eq!(held(&user).len(), 64);
+    }
+
+    #[test]
+    fn only_what_an_admin_gives_or_confirms_is_granted() {
+        let set = |ids: &[u32]| ids.iter().copied().map(PermissionId).collect::<BTreeSet<_>>();
+        for (granted, before, held, by_admin, expected) in [
+            // From before the upgrade: sent back unchanged, and beside a new one.
+            (&[][..], &[1, 2][..], &[1, 2][..], true, &[][..]),
+            (&[], &[1], &[1, 2], true, &[2]),
+            (&[], &[1], &[1, 2], false, &[]),
+            // Taken away, and given again.
+            (&[1, 2], &[1, 2], &[2], true, &[2]),
+            (&[1, 2], &[1, 2], &[2], false, &[2]),
+            (&[2], &[2], &[1, 2], true, &[1, 2]),
+        ] {
+            let mut user = User::new(UserId(1), "a", UserLevel::Streamer, 0);
+            user.granted = set(granted);
+            user.follow_permissions(&set(before), &set(held), by_admin);
+            assert_eq!(user.granted, set(expected), "{granted:?} {before:?} {held:?} {by_admin}");
+        }
+    }
+
+    #[test]
+    fn a_granted_permission_gives_at_most_what_level_1_has() {
+        let names: Vec<_> = EFFECTS.map(|it| Permission::from_id(it.0).unwrap().codename()).into();
+        assert_eq!(names, ["view_channel", "view_channelprofile", "add_recording"]);
+        let mut user = User::new(UserId(1), "a", UserLevel::Streamer, 0);
+        user.permissions.insert(ADD_RECORDING);
+        assert!(!user.may_with(UserLevel::Standard, Some(ADD_RECORDING)), "nobody confirmed it");
+        user.granted.insert(ADD_RECORDING);
+        assert!(user.may_with(UserLevel::Standard, Some(ADD_RECORDING)));
+        for (level, permission) in [
+            (UserLevel::Standard, None),
+            (UserLevel::Standard, Some(VIEW_CHANNEL)),
+            (UserLevel::Admin, Some(ADD_RECORDING)),
+        ] {
+            assert!(!user.may_with(level, permission), "{level} {permission:?}");
+        }
+        user.is_active = false;
+        assert!(!user.may_with(UserLevel::Standard, Some(ADD_RECORDING)));
     }
 }

@@ -29,6 +29,8 @@ mod list_tests;
 #[cfg(test)]
 mod matrix;
 #[cfg(test)]
+mod permission_tests;
+#[cfg(test)]
 mod player_tests;
 pub mod plugin_archives;
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use domain::ids::PermissionId;
 use domain::user::{User, UserLevel};
 use server::reply::Refusal;
 use services::auth::basic_login;
@@ -44,12 +45,20 @@ pub const STANDARD: Access = Access::From(UserLevel::Standard);
 pub const ADMIN: Access = Access::From(UserLevel::Admin);
 
 impl Access {
-    /// Returns the user of a request that has this access, or `None` if it needs no user.
-    pub(super) async fn authenticate(self, call: &Call) -> Result<Option<Arc<User>>, Refusal> {
+    /// Returns the user of a request that has this access, or `None` if it needs no user. A permission can take the place of a
+    /// level.
+    pub(super) async fn authenticate(
+        self,
+        call: &Call,
+        permission: Option<PermissionId>,
+    ) -> Result<Option<Arc<User>>, Refusal> {
         let auth = &call.frame.auth;
         match self.for_parameters(&call.parameters) {
             Self::Anyone => Ok(auth.user_of(&call.headers).ok().flatten()),
-            Self::From(level) => permitted(auth.user_of(&call.headers)?, level),
+            Self::From(level) => {
+                let user = auth.user_of(&call.headers)?.ok_or_else(Refusal::no_credentials)?;
+                if user.may_with(level, permission) { Ok(Some(user)) } else { Err(Refusal::no_permission()) }
+            }
             Self::FromHeaderOrQuery(level) => {
                 let user = match auth.user_of(&call.headers)? {
                     None => call.query.single("token").map(|it| auth.user_of_token(it)).transpose()?,

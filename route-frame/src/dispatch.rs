@@ -200,7 +200,7 @@ pub async fn run(
         call.query = Arc::new(query.map_err(twice)?);
     }
     if !call.authenticate_plugin(route)? {
-        call.user = route.access.authenticate(&call).await?;
+        call.user = route.access.authenticate(&call, route.permission).await?;
     }
     if let Err(refusal) = call.check_user() {
         // Where everyone may call, credentials that are not valid here are treated like missing ones.

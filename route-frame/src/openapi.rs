@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use domain::user_group::Permission;
 use http::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
@@ -58,7 +59,11 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
         "responses": responses(route, schemas),
         "security": security(route.access),
     });
-    if let Some(description) = description(route.access) {
+    if let Some(mut description) = description(route.access) {
+        if let Some(permission) = route.permission.and_then(Permission::from_id) {
+            description +=
+                &format!(" A user of a lower level needs the permission `{}`.", permission.codename());
+        }
         operation["description"] = description.into();
     }
     let in_path = route.path_parameters().map(path_parameter);

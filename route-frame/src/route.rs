@@ -8,6 +8,8 @@ use bytes::Bytes;
 use config::NetworkClass;
 use data_encoding::HEXLOWER;
 use domain::clients::ARRAY_LISTS;
+use domain::ids::PermissionId;
+use domain::user::UserLevel;
 use futures_util::future::BoxFuture;
 use http::header::{
     CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION,
@@ -53,6 +55,8 @@ pub struct Route {
     pub takes_rest: bool,
     /// Whether the route changes nothing although its method is not GET.
     pub only_reads: bool,
+    /// The permission with which users of a lower level may use the route, if it is one of level 1.
+    pub permission: Option<PermissionId>,
     /// Why plugins may not use the route, whatever their permissions are.
     pub refused_to_plugins: Option<&'static str>,
     /// Maximum size of the body of a user, in bytes; the configured maximum applies as well.
@@ -229,6 +233,7 @@ impl Route {
             readers: PageReaders::Allowed,
             takes_rest: false,
             only_reads: false,
+            permission: None,
             refused_to_plugins: None,
             body_bytes_max: BODY_BYTES_MAX,
             upload_bytes_max: 0,
@@ -278,6 +283,12 @@ impl Route {
     /// Declares that the route changes nothing although its method is not GET.
     pub fn that_reads(self) -> Self {
         Route { only_reads: true, ..self }
+    }
+
+    /// Lets users of a lower level use a route of level 1 if they were granted this permission. Other routes stay as they are.
+    pub fn also_with(self, permission: PermissionId) -> Self {
+        let is_of_level_1 = matches!(self.access, Access::From(UserLevel::Standard));
+        Route { permission: Some(permission).filter(|_| is_of_level_1), ..self }
     }
 
     /// Refuses plugins with this sentence, whatever their permissions are.

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::file_name::{NameFields, NameTemplate};
 use super::{RECORDINGS_MAX, Recording, RemuxFormat};
 use crate::user::{User, UserLevel};
+use crate::user_group::ADD_RECORDING;
 
 /// Maximum offset before and after new recordings, in minutes.
 pub const OFFSET_MINUTES_MAX: u32 = 1440;
@@ -115,10 +116,11 @@ impl DvrSettings {
         settings
     }
 
-    /// Returns whether a user may schedule recordings. The property of a user comes before the setting.
+    /// Returns whether a user may schedule recordings. The property of a user comes before the setting and the permission.
     pub fn permit(&self, user: &User) -> bool {
-        let is_enabled = user.recordings_enabled().unwrap_or(self.standard_users_record);
-        user.may(UserLevel::Admin) || (is_enabled && user.may(UserLevel::Standard))
+        let is_granted = user.granted.contains(&ADD_RECORDING);
+        let is_enabled = user.recordings_enabled().unwrap_or(self.standard_users_record || is_granted);
+        user.may(UserLevel::Admin) || (is_enabled && user.may_with(UserLevel::Standard, Some(ADD_RECORDING)))
     }
 
     /// Returns whether the setting has this member with an effect.

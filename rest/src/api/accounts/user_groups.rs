@@ -1,22 +1,26 @@
 //! `/api/accounts/groups/` and `/api/accounts/permissions/`: groups of users, and the permissions that they and users
-//! can hold. They are kept and shown; the level of a user decides what the user may do.
+//! can hold. The level of a user decides what the user may do; a few permissions add to level 0 and 1, once an admin has given
+//! or confirmed them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use domain::ids::{PermissionId, UserGroupId, UserId};
 use domain::user::User;
-use domain::user_group::{Permission, USER_GROUP_NAME_CHARS_MAX, UserGroup, permissions_of};
+use domain::user_group::{
+    Permission, USER_GROUP_NAME_CHARS_MAX, UserGroup, held_permissions, permissions_of,
+};
 use http::StatusCode;
-use resource_derive::{Query, View};
+use resource_derive::{Body, Query, View};
 use route_frame::access::ADMIN;
 use route_frame::call::Call;
 use route_frame::route::{Created, NoContent, Route};
 use serde::Serialize;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
-use storage::Table;
+use storage::{Table, Write};
 
+use super::user_view::unconfirmed;
 use crate::context::RestCall;
 use crate::list::{ByName, Ordering, Page, Search, WholeOrPages, matches};
 use crate::record::{Lookup, RecordCall, Render, find, set};
@@ -34,7 +38,7 @@ pub(crate) struct UserGroupView {
     /// Unique name.
     #[field(required, chars_max = USER_GROUP_NAME_CHARS_MAX, example = "Family")]
     name: String,
-    /// Ids of permissions. They are kept for clients and grant nothing; the level of a user does.
+    /// Ids of permissions. An admin who adds one confirms it for the users of the group.
     #[field(edit, items_max = PERMISSIONS_MAX, example = "[4]")]
     permissions: Vec<PermissionId>,
 }
@@ -52,6 +56,38 @@ pub(crate) struct PermissionView {
     /// Name for programs.
     #[field(example = "view_user")]
     codename: String,
+    /// What it lets a user do once an admin has given or confirmed it; `null` if it has no effect.
+    effect: Option<&'static str>,
+}
+
+/// A user with permissions that nobody has confirmed.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct UnconfirmedView {
+    /// Id of the user.
+    #[field(example = "7")]
+    id: UserId,
+    /// Name of the user.
+    #[field(example = "anna")]
+    username: String,
+    /// Codenames of the permissions with an effect that the user holds, but that have none yet.
+    #[field(example = "[\"add_recording\"]")]
+    permissions: Vec<String>,
+}
+
+/// Selects users.
+#[derive(Debug, Body)]
+struct Confirmation {
+    /// Ids of the users whose present permissions get their effect.
+    #[field(items_max = PERMISSIONS_MAX, example = "[7]")]
+    user_ids: Vec<UserId>,
+}
+
+/// Result of a confirmation.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct ConfirmationView {
+    /// Number of users whose permissions got an effect.
+    #[field(example = "1")]
+    confirmed_count: usize,
 }
 
 /// Filters of the list of groups.
@@ -75,6 +111,8 @@ pub(super) const PERMISSIONS_MAX: usize = 1_000;
 
 const LIST: &str = "/api/accounts/groups/";
 const ONE: &str = "/api/accounts/groups/{id}/";
+const UNCONFIRMED: &str = "/api/accounts/permissions/unconfirmed/";
+const CONFIRM: &str = "/api/accounts/permissions/confirm/";
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -86,6 +124,19 @@ pub(super) fn routes() -> Vec<Route> {
         Route::delete(ONE, ADMIN, "Deletes a group of users, but not its users.", delete),
         Route::get("/api/accounts/permissions/", ADMIN, "Lists permissions.", permissions)
             .refuses(StatusCode::NOT_FOUND, "The user does not exist."),
+        Route::get(
+            UNCONFIRMED,
+            ADMIN,
+            "Lists the users with permissions from before these had an effect, which nobody has confirmed.",
+            unconfirmed_users,
+        ),
+        Route::post(
+            CONFIRM,
+            ADMIN,
+            "Confirms the present permissions of users, which get their effect.",
+            confirm,
+        )
+        .not_for_plugins("An admin confirms permissions."),
     ]
 }
 
@@ -112,10 +163,14 @@ async fn create(call: Call, new: NewUserGroup) -> Result<Created<UserGroupView>,
 
 async fn update(call: Call, edit: UserGroupEdit) -> Result<UserGroupView, Refusal> {
     let permissions = edit.permissions.map(check_permissions).transpose()?;
-    call.update(|_, group: &mut UserGroup| {
+    let by_admin = call.owner()?.is_some();
+    call.update(move |write, group: &mut UserGroup| {
+        let before = write.all::<UserGroup>()?;
         set(&mut group.name, edit.name);
         set(&mut group.permissions, permissions);
-        Ok(())
+        let mut after = before.clone();
+        after.iter_mut().filter(|it| it.id == group.id).for_each(|it| it.clone_from(group));
+        follow(write, group.id, (&before, &after), by_admin, |_| {})
     })
     .await
 }
@@ -124,14 +179,58 @@ async fn delete(call: Call) -> Result<NoContent, Refusal> {
     let id = UserGroupId(call.id()?);
     call.write(move |write| {
         find::<UserGroup>(write, id.0)?;
-        for mut user in write.all::<User>()? {
-            if user.groups.contains(&id) {
-                user.groups.retain(|it| *it != id);
-                write.put(&user)?;
-            }
-        }
+        let groups = write.all::<UserGroup>()?;
+        follow(write, id, (&groups, &groups), false, |user| user.groups.retain(|it| *it != id))?;
         write.remove::<UserGroup>(id.0)?;
         Ok(NoContent)
+    })
+    .await
+}
+
+/// Changes the users of a group, which had other permissions before.
+fn follow(
+    write: &mut Write<'_>,
+    id: UserGroupId,
+    (before, after): (&[UserGroup], &[UserGroup]),
+    by_admin: bool,
+    change: impl Fn(&mut User),
+) -> Result<(), Refusal> {
+    for mut user in write.all::<User>()?.into_iter().filter(|it| it.groups.contains(&id)) {
+        let (present, held_before) = (user.clone(), held_permissions(&user, before));
+        change(&mut user);
+        let held = held_permissions(&user, after);
+        user.follow_permissions(&held_before, &held, by_admin);
+        if user != present {
+            write.put(&user)?;
+        }
+    }
+    Ok(())
+}
+
+async fn unconfirmed_users(call: Call) -> Result<Vec<UnconfirmedView>, Refusal> {
+    let (users, groups) = (call.rest().models.users.load(), call.rest().models.user_groups.load());
+    let view = |user: &Arc<User>| {
+        let permissions = unconfirmed(user, &permissions_of(user, groups.iter().map(|it| &**it)));
+        let username = user.username.clone();
+        (!permissions.is_empty()).then(|| UnconfirmedView { id: user.id, username, permissions })
+    };
+    Ok(users.iter().filter_map(view).collect())
+}
+
+async fn confirm(call: Call, sent: Confirmation) -> Result<ConfirmationView, Refusal> {
+    call.write(move |write| {
+        let groups = write.all::<UserGroup>()?;
+        let mut confirmed_count = 0;
+        for id in sent.user_ids.into_iter().collect::<BTreeSet<_>>() {
+            let mut user = write.get::<User>(id.0)?.ok_or_else(|| Refusal::no_such("user_ids", id))?;
+            let held = held_permissions(&user, &groups);
+            if user.granted != held {
+                user.granted = held;
+                write.put(&user)?;
+                confirmed_count += 1;
+            }
+        }
+        Ok(ConfirmationView { confirmed_count })
     })
     .await
 }
@@ -149,7 +248,12 @@ async fn permissions(
         }
         None => Permission::all().collect(),
     };
-    let view = |it: &Permission| PermissionView { id: it.id, name: it.name(), codename: it.codename() };
+    let view = |it: &Permission| PermissionView {
+        id: it.id,
+        name: it.name(),
+        codename: it.codename(),
+        effect: it.effect(),
+    };
     paging.render_with(&call, &permissions, view)
 }
 
@@ -199,7 +303,7 @@ mod tests {
     async fn a_group_gives_its_permissions_to_its_users_until_it_is_deleted() {
         let rest = Rest::start().await;
         let all = rest.admin("GET", "/api/accounts/permissions/", Value::Null).await.body;
-        let first = json!({ "id": 1, "name": "Can add user", "codename": "add_user" });
+        let first = json!({ "id": 1, "name": "Can add user", "codename": "add_user", "effect": null });
         assert_eq!((&all["count"], &all["results"][0]), (&json!(64), &first));
 
         let made = rest.admin("POST", LIST, json!({ "name": "Family", "permissions": [12, 12] })).await;

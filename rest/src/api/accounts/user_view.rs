@@ -32,9 +32,14 @@ pub(crate) struct UserView {
     /// Assigned by the gateway and never reused.
     #[field(example = "7")]
     id: UserId,
-    /// Codenames of the permissions that the user holds, directly or through a group.
+    /// Codenames of the permissions that the user holds, directly or through a group. Few have an effect; see
+    /// `/api/accounts/permissions/`.
     #[field(example = "[\"view_channel\"]")]
     all_permissions: Vec<String>,
+    /// Codenames of those of them that would have an effect if an admin confirmed them: they are from before permissions had
+    /// one.
+    #[field(example = "[\"add_recording\"]")]
+    unconfirmed_permissions: Vec<String>,
     /// URL of the picture; `null` if the user has none, or initials instead.
     avatar_url: Option<String>,
     /// Time of the last login with a password, to the minute.
@@ -75,7 +80,8 @@ pub(crate) struct UserView {
     /// Ids of groups of users.
     #[field(edit, items_max = 1000, example = "[]")]
     groups: Vec<UserGroupId>,
-    /// Ids of the permissions that the user holds directly. They are kept for clients and grant nothing; the level does.
+    /// Ids of the permissions that the user holds directly. An admin who adds one confirms it. The level decides; few
+    /// permissions have an effect, and none goes beyond what level 1 has.
     #[field(edit, aliases = &["user_permissions"], items_max = PERMISSIONS_MAX, example = "[4]")]
     permissions: Vec<PermissionId>,
     /// Maximum number of concurrent streams; 0 means no limit.
@@ -130,6 +136,12 @@ impl Lookup for UserLookup {
     }
 }
 
+/// Returns the codenames of the permissions with an effect that nobody has confirmed. A superuser needs none.
+pub(super) fn unconfirmed(user: &User, held: &[Permission]) -> Vec<String> {
+    let is_open = |it: &&Permission| it.effect().is_some() && !user.granted.contains(&it.id);
+    held.iter().filter(|_| !user.is_superuser).filter(is_open).map(Permission::codename).collect()
+}
+
 impl Render for User {
     type View = UserView;
     type Lookup = UserLookup;
@@ -143,6 +155,7 @@ impl Render for User {
             permissions, stream_limit;
             api_key: key.map(|it| ShownSecret(it.key.clone())),
             all_permissions: permissions.iter().map(Permission::codename).collect(),
+            unconfirmed_permissions: unconfirmed(self, &permissions),
             avatar_url: avatar::url_of(self, origin),
             date_joined: Time(self.joined_at),
             exp_date: self.expires_at.map(Time),

@@ -7,7 +7,7 @@ use domain::ids::UserId;
 use domain::lineup::Lineup;
 use domain::secret::Secret;
 use domain::user::{PasswordHash, User, UserLevel, is_last_superuser};
-use domain::user_group::UserGroup;
+use domain::user_group::{UserGroup, held_permissions};
 use http::StatusCode;
 use resource_derive::Query;
 use route_frame::access::ADMIN;
@@ -85,10 +85,13 @@ async fn create(call: Call, new: NewUser) -> Result<Created<UserView>, Refusal> 
     user.api_key = key;
     // Hashed last, because hashing is expensive.
     user.set_password(passwords::hash(&call, &user, &password).await?);
-    call.create(|write, id| {
+    let by_admin = call.owner()?.is_some();
+    call.create(move |write, id| {
         user.id = UserId(id);
         check_name_of(write, &user)?;
         check_references(write, &user)?;
+        let held = held_permissions(&user, &write.all::<UserGroup>()?);
+        user.follow_permissions(&BTreeSet::new(), &held, by_admin);
         Ok(user)
     })
     .await
@@ -107,9 +110,14 @@ async fn update(call: Call, mut edit: UserEdit) -> Result<UserView, Refusal> {
     }
     let password = new_password(&call, &known, password, |user| edit.clone().apply(user)).await?;
     let (revokes, kept) = (edit.revoke_secrets == Some(true) && password.is_some(), logins::current(&call));
+    let by_admin = call.owner()?.is_some();
     call.update(move |write, user: &mut User| {
         let before = user.effective_level();
+        let groups = write.all::<UserGroup>()?;
+        let held_before = held_permissions(user, &groups);
         edit.apply(user)?;
+        let held = held_permissions(user, &groups);
+        user.follow_permissions(&held_before, &held, by_admin);
         if key.is_some() {
             user.api_key = key;
         }

@@ -2,6 +2,7 @@
 
 use actors::{AskError, ChannelStatus, Target};
 use domain::lineup::visible;
+use domain::user_group::VIEW_CHANNEL;
 use node::overview::overview;
 use node::status::WantedClients;
 use route_frame::access::STANDARD;
@@ -20,8 +21,10 @@ pub(super) fn routes() -> Vec<Route> {
             STANDARD,
             "Lists live channels. Non-admins see state and counts of visible channels.",
             list,
-        ),
-        Route::get("/proxy/ts/status/{uuid}", STANDARD, "Returns a live channel.", retrieve),
+        )
+        .also_with(VIEW_CHANNEL),
+        Route::get("/proxy/ts/status/{uuid}", STANDARD, "Returns a live channel.", retrieve)
+            .also_with(VIEW_CHANNEL),
     ]
 }
 

@@ -127,6 +127,7 @@ fn now() -> Vec<Value> {
         written_as("open", &samples::open_stream_profile()),
         written(&samples::user()),
         written_as("end", &samples::user_with_an_end()),
+        written_as("grants", &samples::user_with_grants()),
         written(&samples::user_group()),
         written(&samples::health()),
         written_as("groups", &samples::health_with_groups()),

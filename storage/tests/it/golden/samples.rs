@@ -787,6 +787,12 @@ pub(super) fn user() -> User {
     }
 }
 
+/// A user whose permissions an admin has confirmed.
+pub(super) fn user_with_grants() -> User {
+    let granted = BTreeSet::from([PermissionId(12), PermissionId(37)]);
+    User { permissions: granted.clone(), granted, ..user() }
+}
+
 pub(super) fn user_with_an_end() -> User {
     User {
         expires_at: Some(1_893_456_000_000),

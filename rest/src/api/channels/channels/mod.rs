@@ -28,6 +28,7 @@ use std::sync::Arc;
 use domain::channel::Channel;
 use domain::ids::ChannelId;
 use domain::user::UserLevel;
+use domain::user_group::VIEW_CHANNEL;
 use http::StatusCode;
 use resource_derive::{Body, Query};
 use route_frame::access::{ADMIN, STANDARD, STREAMER};
@@ -73,14 +74,16 @@ pub(super) fn routes() -> Vec<Route> {
 
 fn reading_routes() -> Vec<Route> {
     vec![
-        Route::get("/api/channels/channels/ids/", STANDARD, "Lists ids of channels.", ids),
+        Route::get("/api/channels/channels/ids/", STANDARD, "Lists ids of channels.", ids)
+            .also_with(VIEW_CHANNEL),
         Route::get("/api/channels/channels/summary/", STREAMER, "Lists channels in a short form.", summary),
         Route::get(
             "/api/channels/channels/numbers-in-range/",
             STANDARD,
             "Lists the channels whose numbers are in a range.",
             numbering::numbers_in_range,
-        ),
+        )
+        .also_with(VIEW_CHANNEL),
         Route::post(
             "/api/channels/channels/by-uuids/",
             STREAMER,
@@ -193,9 +196,9 @@ fn bulk_routes() -> Vec<Route> {
 /// Channels are available under two paths.
 fn one_resource(list_path: &'static str, path: &'static str) -> Vec<Route> {
     vec![
-        Route::get(list_path, STANDARD, "Lists channels.", list),
+        Route::get(list_path, STANDARD, "Lists channels.", list).also_with(VIEW_CHANNEL),
         Route::post(list_path, ADMIN, "Creates a channel.", create).with_properties_body(),
-        Route::get(path, STANDARD, "Returns a channel.", retrieve),
+        Route::get(path, STANDARD, "Returns a channel.", retrieve).also_with(VIEW_CHANNEL),
         Route::put(path, ADMIN, "Updates a channel.", update).with_properties_body(),
         Route::patch(path, ADMIN, "Partially updates a channel.", update).with_properties_body(),
         Route::delete(path, ADMIN, "Deletes a channel and stops it if it plays.", delete),
@@ -210,7 +213,8 @@ async fn list(
     let (offset, limit) = paging.window();
     let on_page = channels.iter().skip(offset).take(limit).map(|it| &**it);
     let lookup = ChannelLookup::with_streams(&call, form.include_streams, on_page).await?;
-    let page = paging.render_with(&call, &channels, |it| it.view(&lookup))?;
+    let sees_sources = call.identity()?.may(UserLevel::Standard);
+    let page = paging.render_with(&call, &channels, |it| shown(it.view(&lookup), sees_sources))?;
     let has_unassigned = channels.iter().any(|it| !lookup.has_guide(it));
     Ok(Page { has_unassigned_epg_channels: Some(has_unassigned), ..page })
 }
@@ -232,16 +236,19 @@ async fn by_uuids(call: Call, body: ChannelsByUuid) -> Result<Vec<ChannelView>, 
     let lookup = ChannelLookup::load(&call)?;
     let found = body.uuids.iter().filter_map(|it| channels.one_by("uuid", it.as_bytes()));
     let views = found.filter(|it| is_listed(it)).map(|it| it.view(&lookup));
-    Ok(match call.identity()?.may(UserLevel::Standard) {
-        true => views.collect(),
-        false => views.map(ChannelView::without_sources).collect(),
-    })
+    let sees_sources = call.identity()?.may(UserLevel::Standard);
+    Ok(views.map(|it| shown(it, sees_sources)).collect())
+}
+
+/// Returns a channel as a caller sees it.
+fn shown(view: ChannelView, sees_sources: bool) -> ChannelView {
+    if sees_sources { view } else { view.without_sources() }
 }
 
 async fn retrieve(call: Call, form: Form) -> Result<ChannelView, Refusal> {
     let channel = find_visible(&call, call.id()?)?;
     let lookup = ChannelLookup::with_streams(&call, form.include_streams, iter::once(&*channel)).await?;
-    Ok(channel.view(&lookup))
+    Ok(shown(channel.view(&lookup), call.identity()?.may(UserLevel::Standard)))
 }
 
 async fn create(call: Call, new: NewChannel) -> Result<Created<ChannelView>, Refusal> {

@@ -13,6 +13,7 @@ use domain::ids::{ChannelId, LineupId};
 use domain::lineup::{LINEUP_NAME_CHARS_MAX, Lineup};
 use domain::playlist::tags::PlaylistTags;
 use domain::user::User;
+use domain::user_group::VIEW_CHANNEL_PROFILE;
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
 use route_frame::access::{ADMIN, STANDARD};
@@ -90,9 +91,10 @@ const ONE: &str = "/api/channels/profiles/{id}/";
 
 pub(super) fn routes() -> Vec<Route> {
     let own = vec![
-        Route::get(LIST, STANDARD, "Lists channel profiles. Non-admins see those assigned to them.", list),
+        Route::get(LIST, STANDARD, "Lists channel profiles. Non-admins see those assigned to them.", list)
+            .also_with(VIEW_CHANNEL_PROFILE),
         Route::post(LIST, ADMIN, "Creates a channel profile.", create),
-        Route::get(ONE, STANDARD, "Returns a channel profile.", retrieve),
+        Route::get(ONE, STANDARD, "Returns a channel profile.", retrieve).also_with(VIEW_CHANNEL_PROFILE),
         Route::put(ONE, ADMIN, "Updates a channel profile.", update),
         Route::patch(ONE, ADMIN, "Partially updates a channel profile.", update),
         Route::delete(ONE, ADMIN, "Deletes a channel profile.", delete)

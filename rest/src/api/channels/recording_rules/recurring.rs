@@ -8,6 +8,7 @@ use domain::recording::rules::{
     WeeklyTimes,
 };
 use domain::recording::{PADDING_SECONDS_MAX, PRIORITY_MAX, PROGRAMME_TEXT_CHARS_MAX, QUOTA_BYTES_MAX};
+use domain::user_group::ADD_RECORDING;
 use http::StatusCode;
 use resource_derive::View;
 use route_frame::access::STANDARD;
@@ -103,7 +104,8 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get(LIST, STANDARD, "Lists recurring rules. Non-admins find their own.", list),
         Route::get(ONE, STANDARD, "Returns a recurring rule.", retrieve),
     ];
-    reads.into_iter().chain(changes.map(|it| it.refuses(StatusCode::FORBIDDEN, NOT_ALLOWED))).collect()
+    let changes = changes.map(|it| it.refuses(StatusCode::FORBIDDEN, NOT_ALLOWED));
+    reads.into_iter().chain(changes).map(|it| it.also_with(ADD_RECORDING)).collect()
 }
 
 impl Render for RecordingRule {

@@ -12,6 +12,7 @@ use domain::recording::rules::{
 use domain::recording::{
     PADDING_SECONDS_MAX, PRIORITY_MAX, PROGRAMME_TEXT_CHARS_MAX, QUOTA_BYTES_MAX, Recording,
 };
+use domain::user_group::ADD_RECORDING;
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
 use route_frame::access::STANDARD;
@@ -300,7 +301,8 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post(BULK_REMOVE, STANDARD, "Removes the scheduled recordings of series.", bulk_remove),
     ];
     let reads = [Route::get(LIST, STANDARD, "Lists series rules. Non-admins find their own.", list)];
-    reads.into_iter().chain(changes.map(|it| it.refuses(StatusCode::FORBIDDEN, NOT_ALLOWED))).collect()
+    let changes = changes.map(|it| it.refuses(StatusCode::FORBIDDEN, NOT_ALLOWED));
+    reads.into_iter().chain(changes).map(|it| it.also_with(ADD_RECORDING)).collect()
 }
 
 fn test_of(rule: &RecordingRule) -> Option<&ProgrammeTest> {

@@ -23,6 +23,7 @@ use actors::{now_ms, remember_deleted};
 use domain::ids::{ChannelId, RecordingId};
 use domain::recording::{PRIORITY_DEFAULT, RECORDINGS_MAX, Recording, RecordingInput, RecordingStatus};
 use domain::user::UserLevel;
+use domain::user_group::ADD_RECORDING;
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
 use route_frame::access::{ADMIN, Access, STANDARD};
@@ -188,7 +189,7 @@ pub(super) fn routes() -> Vec<Route> {
         hls_route(HLS_FILE),
     ];
     let changes = changes.map(|it| it.refuses(StatusCode::FORBIDDEN, NOT_ALLOWED));
-    reads.into_iter().chain(changes).collect()
+    reads.into_iter().chain(changes).map(|it| it.also_with(ADD_RECORDING)).collect()
 }
 
 fn file_route(path: &'static str) -> Route {

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use domain::channel::Channel;
 use domain::lineup::visible;
+use domain::user_group::VIEW_CHANNEL;
 use http::StatusCode;
 use route_frame::access::{ADMIN, Access, STANDARD, STREAMER};
 use route_frame::call::Call;
@@ -39,7 +40,8 @@ const POSTER: &str = "/api/epg/programs/{program}/poster/";
 pub(super) fn routes() -> Vec<Route> {
     const NOT_WRITTEN: &str = "The guide source is not of the kind `written`.";
     vec![
-        Route::get(LIST, STANDARD, "Lists programmes, with the filters of the search.", list),
+        Route::get(LIST, STANDARD, "Lists programmes, with the filters of the search.", list)
+            .also_with(VIEW_CHANNEL),
         Route::post(
             LIST,
             ADMIN,
