@@ -261,15 +261,19 @@ impl<K: Eq + Hash> Rates<K> {
 
 #[cfg(test)]
 mod tests {
+    use storage::Store;
+
     use super::*;
 
     #[test]
     fn the_statistics_are_a_text_that_clients_parse() {
+        let store = Store::temporary(storage::records::schema()).unwrap();
+        let channels = store.table::<Channel>().unwrap().load();
         let mut reader = StatisticsReader::new(|_| Value::Null);
-        let statistics = reader.read(Vec::new(), &[], &Table::default(), Instant::now(), 1_000);
+        let statistics = reader.read(Vec::new(), &[], &channels, Instant::now(), 1_000);
         for (text, has_totals) in [
             (statistics.for_admins(ClientsOf::All), true),
-            (statistics.for_viewer(&ViewLimits::none(), &Table::default()), false),
+            (statistics.for_viewer(&ViewLimits::none(), &channels), false),
         ] {
             let frame: Value = serde_json::from_str(&text).unwrap();
             let stats: Value = serde_json::from_str(frame["data"]["stats"].as_str().unwrap()).unwrap();

@@ -135,10 +135,18 @@ pub(crate) struct Page<T> {
     pub(crate) results: Vec<T>,
     /// For channels: whether some of the list have no guide.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) has_unassigned_epg_channels: Option<bool>,
+    has_unassigned_epg_channels: Option<bool>,
     /// Whether the answer is the array of the results.
     #[serde(skip)]
     is_array: bool,
+}
+
+impl<T> Page<T> {
+    /// Says whether some channels of the whole list have no guide.
+    pub(crate) fn with_unassigned_guides(mut self, has_unassigned: bool) -> Self {
+        self.has_unassigned_epg_channels = Some(has_unassigned);
+        self
+    }
 }
 
 impl<T: Shape + Serialize + 'static> Answer for Page<T> {

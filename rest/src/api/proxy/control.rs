@@ -250,15 +250,15 @@ async fn stream_at(
     account: Option<AccountId>,
 ) -> Result<Result<StreamId, &'static str>, Refusal> {
     let own = own_streams(call).await?;
-    let stored = call.rest().models.store.collection::<Stream>();
+    let store = call.rest().models.store.clone();
     for id in own {
-        if stored.get(id.0)?.is_some_and(|it| it.url().expose() == url) {
+        if store.collection::<Stream>().get(id.0)?.is_some_and(|it| it.url().expose() == url) {
             return Ok(Ok(id));
         }
     }
     let found = blocking(move || {
         let mut found = BTreeMap::new();
-        stored.for_each(|it| {
+        store.collection::<Stream>().for_each(|it| {
             if it.url().expose() == url && account.is_none_or(|account| account == it.account) {
                 found.entry(it.account).or_insert(it.id);
             }

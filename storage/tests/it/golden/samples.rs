@@ -1,5 +1,6 @@
 //! Records of every type, as the golden files have them.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use domain::account::{

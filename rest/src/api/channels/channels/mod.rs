@@ -216,7 +216,7 @@ async fn list(
     let sees_sources = call.identity()?.may(UserLevel::Standard);
     let page = paging.render_with(&call, &channels, |it| shown(it.view(&lookup), sees_sources))?;
     let has_unassigned = channels.iter().any(|it| !lookup.has_guide(it));
-    Ok(Page { has_unassigned_epg_channels: Some(has_unassigned), ..page })
+    Ok(page.with_unassigned_guides(has_unassigned))
 }
 
 async fn ids(call: Call, filters: ChannelFilters) -> Result<Vec<ChannelId>, Refusal> {
