@@ -111,7 +111,7 @@ test('the same change by two people is saved', async () => {
 
 test('a record that is saved without end is given up', async () => {
 	const it = gateway({ name: 'News', hour: 20, tags: [] });
-	const form = await shown(it);
+
 	const { save } = it;
 	let n = 0;
 	const busy = new FormState<Show, Show>({

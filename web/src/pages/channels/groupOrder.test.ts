@@ -11,6 +11,8 @@ const group = (id: number, name: string, position: number | null, channel_count 
 	position,
 	channel_count,
 	m3u_account_count: 0,
+	m3u_accounts: [],
+	is_adult: false,
 });
 const GROUPS = [
 	group(1, 'News', 2),

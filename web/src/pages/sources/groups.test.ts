@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 import { changedGroups, matchingGroups, type Group } from './groups';
 
 const group = (id: number, name: string, streams: number, enabled = true): Group => ({
+	m3u_account: 7,
 	channel_group: id,
 	channel_group_name: name,
 	enabled,
