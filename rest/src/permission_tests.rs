@@ -1,6 +1,7 @@
 //! Permissions of users: what they open, and when.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use domain::channel::Channel;
 use domain::ids::{ChannelId, PermissionId, UserGroupId};
@@ -91,11 +92,13 @@ async fn the_list_of_permissions_says_which_have_an_effect() {
     assert_eq!(with_effect, ["view_channel", "view_channelprofile", "add_recording"]);
 }
 
-/// Tries to schedule a recording. Returns the status.
+/// Tries to schedule a recording, of another day each time, since the same times would be the same recording. Returns the
+/// status.
 async fn record(rest: &Rest, user: u32, channel: u32) -> u16 {
-    let body = json!({
-        "channel_id": channel, "start_time": "2031-05-04T07:00:00Z", "end_time": "2031-05-04T08:00:00Z",
-    });
+    static DAYS: AtomicU32 = AtomicU32::new(1);
+    let day = DAYS.fetch_add(1, Ordering::Relaxed);
+    let time = |hour: u32| format!("2031-05-{day:02}T{hour:02}:00:00Z");
+    let body = json!({ "channel_id": channel, "start_time": time(7), "end_time": time(8) });
     rest.ask(user, "POST", RECORDINGS, body).await.status
 }
 
@@ -123,7 +126,7 @@ async fn permissions_from_before_the_upgrade_grant_nothing_until_an_admin_confir
     assert_eq!(statuses().await, (403, 403));
 
     let listed = rest.admin("GET", UNCONFIRMED, Value::Null).await.body;
-    assert_eq!(listed, json!([{ "id": STREAMER, "username": "streamer", "permissions": names }]));
+    assert_eq!(listed["results"], json!([{ "id": STREAMER, "username": "streamer", "permissions": names }]));
     for user in [STREAMER, STANDARD] {
         let refused = rest.ask(user, "POST", CONFIRM, json!({ "user_ids": [STREAMER] })).await;
         assert_eq!(refused.status, 403, "users cannot confirm");
@@ -132,7 +135,7 @@ async fn permissions_from_before_the_upgrade_grant_nothing_until_an_admin_confir
     let confirmed = rest.admin("POST", CONFIRM, json!({ "user_ids": [STREAMER] })).await;
     assert_eq!((confirmed.status, &confirmed.body["confirmed_count"]), (200, &json!(1)));
     assert_eq!(statuses().await, (200, 201));
-    assert_eq!(rest.admin("GET", UNCONFIRMED, Value::Null).await.body, json!([]));
+    assert_eq!(rest.admin("GET", UNCONFIRMED, Value::Null).await.body["results"], json!([]));
     // Still only what the user sees, and only own recordings.
     let list = rest.streamer("GET", &format!("{CHANNELS}?include_streams=true"), Value::Null).await.body;
     assert_eq!((&list["count"], &list["results"][0]["streams"]), (&json!(1), &json!([])));

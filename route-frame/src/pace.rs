@@ -67,7 +67,7 @@ mod tests {
         let pace = WritePace::default();
         assert_eq!(delays(&pace, 1, BURST), [0; BURST as usize]);
         assert_eq!(delays(&pace, 1, 4), [250, 500, 750, 1000]);
-        assert_eq!(delays(&pace, 1, 18)[15..], [4_750, 5_000, 5_000]);
+        assert_eq!(delays(&pace, 1, 18)[14..], [4_750, 5_000, 5_000, 5_000]);
         assert_eq!(delays(&pace, 2, 1), [0], "another user");
         tokio::time::advance(DELAY_MAX + INTERVAL).await;
         assert_eq!(delays(&pace, 1, 2), [0, 250], "four writes a second");

@@ -207,14 +207,14 @@ fn follow(
     Ok(())
 }
 
-async fn unconfirmed_users(call: Call) -> Result<Vec<UnconfirmedView>, Refusal> {
+async fn unconfirmed_users(call: Call, paging: WholeOrPages) -> Result<Page<UnconfirmedView>, Refusal> {
     let (users, groups) = (call.rest().models.users.load(), call.rest().models.user_groups.load());
     let view = |user: &Arc<User>| {
         let permissions = unconfirmed(user, &permissions_of(user, groups.iter().map(|it| &**it)));
         let username = user.username.clone();
         (!permissions.is_empty()).then(|| UnconfirmedView { id: user.id, username, permissions })
     };
-    Ok(users.iter().filter_map(view).collect())
+    paging.of(&call, users.iter().filter_map(view).collect())
 }
 
 async fn confirm(call: Call, sent: Confirmation) -> Result<ConfirmationView, Refusal> {

@@ -324,7 +324,7 @@ mod tests {
         let id = make(&rest, " News ").await;
         let shown = json!({
             "id": id, "name": "News", "channel_count": 0, "m3u_account_count": 0, "position": null,
-            "is_adult": false,
+            "is_adult": false, "m3u_accounts": [],
         });
         assert_eq!(rest.standard("GET", &one(id), Value::Null).await.body, shown);
         let renamed = rest.admin("PUT", &one(id), json!({ "name": "Sports" })).await;

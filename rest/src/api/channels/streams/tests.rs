@@ -156,7 +156,7 @@ async fn an_invalid_filter_is_refused_by_name() {
         ("ids=1,x", "ids"),
         ("assigned=x", "assigned"),
         ("unassigned=maybe", "unassigned"),
-        ("ordering=url", "ordering"),
+        ("ordering=url&strict=true", "ordering"),
         ("page=x", "page"),
     ] {
         let answer = rest.standard("GET", &format!("{LIST}?{query}"), Value::Null).await;

@@ -227,7 +227,7 @@ async fn each_filter_of_channels_returns_the_matching_ones() {
         let names: Vec<&str> = names.iter().map(|it| it.split(' ').next().unwrap()).collect();
         assert_eq!(names.join(" "), expected, "{query}");
     }
-    for query in ["ordering=size", "channel_group=&page=0", "visibility_filter=some", "ids=x"] {
+    for query in ["ordering=size&strict=true", "channel_group=&page=0", "visibility_filter=some", "ids=x"] {
         assert_eq!(
             rest.standard("GET", &format!("{LIST}?{query}"), Value::Null).await.status,
             400,
