@@ -53,6 +53,6 @@ pub struct StatisticsViews {
     pub films: fn(&Models, &[VodSessionInfo]) -> Option<Value>,
     /// Players of the past of channels.
     pub past: fn(&Models, &[VodSessionInfo]) -> Option<Value>,
-    /// What admins get about a live channel.
+    /// Tells what admins get about a live channel.
     pub channel: fn(&ChannelStatus) -> Value,
 }

@@ -54,7 +54,7 @@ struct AdminChannel {
 /// Computes statistics from each reading and the one before.
 #[derive(Debug)]
 pub(super) struct StatisticsReader {
-    /// What admins get about a channel beside what is measured here.
+    /// Tells what admins get about a channel beside what is measured here.
     view: fn(&ChannelStatus) -> Value,
     sequence: u64,
     read_at: Option<Instant>,

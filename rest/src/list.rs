@@ -78,7 +78,7 @@ impl<const SIZE: usize, const MAX: usize> Paging<SIZE, MAX> {
     }
 
     /// Returns the page of a list whose entries are made already.
-    pub(crate) fn of<T>(&self, call: &Call, all: Vec<T>) -> Result<Page<T>, Refusal> {
+    pub(crate) fn page_from<T>(&self, call: &Call, all: Vec<T>) -> Result<Page<T>, Refusal> {
         let (count, (offset, limit)) = (all.len(), self.window());
         self.envelope(call, count, all.into_iter().skip(offset).take(limit).collect())
     }

@@ -26,7 +26,7 @@ fn every_list_of_records_has_pages() {
         assert!(has("page") && has("page_size"), "{}", list.path);
     }
     for row in ARRAY_LISTS {
-        assert!(lists().iter().any(|it| it.path == row.path), "{} is no list", row.path);
+        assert!(lists().iter().any(|it| it.path == row.path), "{} is not a list", row.path);
         assert!(!row.client.is_empty() && row.evidence.ends_with('.'), "{row:?}");
     }
 }

@@ -9,6 +9,7 @@ use crate::support::api::Api;
 use crate::support::client::{Player, Request, Response, fetch};
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Picture;
+use crate::support::until_async;
 use crate::support::upstream::Provider;
 use crate::support::users::{TestUser, create_user};
 use crate::support::websocket::WebSocketClient;
@@ -107,9 +108,12 @@ async fn a_stream_profile_can_redirect_callers_without_credentials() {
     };
     for (is_open, expected) in [(false, 401), (true, 302), (false, 401)] {
         set(is_open).await;
-        let answer = get(&gateway, &channel).await;
         let location = is_open.then(|| provider.url("/News.ts"));
-        assert_eq!((answer.status(), answer.header("location")), (expected, location.as_deref()));
+        until_async("the plans follow the profile", async || {
+            let answer = get(&gateway, &channel).await;
+            (answer.status(), answer.header("location")) == (expected, location.as_deref())
+        })
+        .await;
         assert_eq!(get(&gateway, &gateway.path("Late")).await.status(), 404, "still hidden");
     }
 }

@@ -45,7 +45,7 @@ async fn list(call: Call, paging: WholeOrPages) -> Result<Page<DemoSourceView>, 
     let demo = call.rest().demo.get();
     let sources = demo.into_iter().flat_map(|it| it.switches.all());
     let view = |(name, is_running): (&str, bool)| DemoSourceView { name: name.to_owned(), is_running };
-    paging.of(&call, sources.map(view).collect())
+    paging.page_from(&call, sources.map(view).collect())
 }
 
 async fn order(call: Call, order: DemoOrder) -> Result<DemoSourceView, Refusal> {

@@ -56,7 +56,7 @@ pub(crate) struct PermissionView {
     /// Name for programs.
     #[field(example = "view_user")]
     codename: String,
-    /// What it lets a user do once an admin has given or confirmed it; `null` if it has no effect.
+    /// Its effect once an admin has given or confirmed it; `null` without one.
     effect: Option<&'static str>,
 }
 
@@ -133,7 +133,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post(
             CONFIRM,
             ADMIN,
-            "Confirms the present permissions of users, which get their effect.",
+            "Sets the present permissions of users as confirmed: they get their effect.",
             confirm,
         )
         .not_for_plugins("An admin confirms permissions."),
@@ -214,7 +214,7 @@ async fn unconfirmed_users(call: Call, paging: WholeOrPages) -> Result<Page<Unco
         let username = user.username.clone();
         (!permissions.is_empty()).then(|| UnconfirmedView { id: user.id, username, permissions })
     };
-    paging.of(&call, users.iter().filter_map(view).collect())
+    paging.page_from(&call, users.iter().filter_map(view).collect())
 }
 
 async fn confirm(call: Call, sent: Confirmation) -> Result<ConfirmationView, Refusal> {

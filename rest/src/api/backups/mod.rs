@@ -190,7 +190,7 @@ pub(super) fn routes() -> Vec<Route> {
 async fn list(call: Call, paging: WholeOrPages) -> Result<Page<BackupView>, Refusal> {
     let listed = blocking(&call, |backups| backups.list()).await?;
     let listed = listed.map_err(|error| Refusal::fault(format_args!("list the back-ups: {error}")))?;
-    paging.of(&call, listed.into_iter().map(view).collect())
+    paging.page_from(&call, listed.into_iter().map(view).collect())
 }
 
 async fn create(call: Call, new: NewBackup) -> Result<Accepted<BackupTaskView>, Refusal> {

@@ -203,7 +203,7 @@ async fn presets(call: Call, paging: WholeOrPages) -> Result<Page<PresetView>, R
         pause_ms: u32::try_from(preset.pause().as_millis()).unwrap_or(u32::MAX),
         max_age: preset.max_age_s(),
     };
-    paging.of(&call, Preset::ALL.map(view).into())
+    paging.page_from(&call, Preset::ALL.map(view).into())
 }
 
 fn label(preset: Preset) -> &'static str {
@@ -228,5 +228,5 @@ async fn events(call: Call, paging: WholeOrPages) -> Result<Page<ConnectEventVie
         let filters = Filter::ALL.iter().map(|it| it.0).collect();
         Some(ConnectEventView { event: Named(event), summary, payload, filters })
     };
-    paging.of(&call, EventName::NAMES.iter().filter_map(view).collect())
+    paging.page_from(&call, EventName::NAMES.iter().filter_map(view).collect())
 }

@@ -88,7 +88,7 @@ fn views(integration: &Integration) -> Vec<EventSubscriptionView> {
 async fn list_of(call: Call, paging: WholeOrPages) -> Result<Page<EventSubscriptionView>, Refusal> {
     let integrations = call.rest().models.integrations.load();
     let integration = integrations.get(call.id()?).ok_or_else(Refusal::unknown::<Integration>)?;
-    paging.of(&call, views(integration))
+    paging.page_from(&call, views(integration))
 }
 
 async fn retrieve(call: Call) -> Result<EventSubscriptionView, Refusal> {

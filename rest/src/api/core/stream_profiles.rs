@@ -367,7 +367,7 @@ mod tests {
             ),
             ("PATCH", "/api/core/streamprofiles/6/", json!({ "delivery": "proxy" }), 200),
             ("PATCH", "/api/core/streamprofiles/6/", json!({ "redirect_without_login": true }), 400),
-            // Built-in profiles: the first one is no redirect, the second one is.
+            // Built-in profiles: the second one redirects.
             ("PATCH", "/api/core/streamprofiles/1/", json!({ "redirect_without_login": true }), 400),
             ("PATCH", "/api/core/streamprofiles/2/", json!({ "redirect_without_login": true }), 200),
             (

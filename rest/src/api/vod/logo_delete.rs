@@ -28,7 +28,7 @@ pub(crate) struct VodLogoIdsInQuery {
 }
 
 pub(super) fn routes() -> Vec<Route> {
-    const DELETE: &str = "Takes pictures away from their titles, until an admin chooses others.";
+    const DELETE: &str = "Removes pictures from their titles, until an admin chooses others.";
     const CLEAN_UP: &str = "Deletes pictures that no title uses. There are none: each belongs to a title.";
     let path = "/api/vod/vodlogos/bulk-delete/";
     let deletion = Route::each([Method::POST, Method::DELETE], path, ADMIN, DELETE, bulk_delete);

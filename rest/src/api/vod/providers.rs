@@ -203,11 +203,11 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn movie_providers(call: Call, paging: WholeOrPages) -> Result<Page<RelationView>, Refusal> {
-    paging.of(&call, providers(&call, TitleKind::Movie).await?)
+    paging.page_from(&call, providers(&call, TitleKind::Movie).await?)
 }
 
 async fn series_providers(call: Call, paging: WholeOrPages) -> Result<Page<RelationView>, Refusal> {
-    paging.of(&call, providers(&call, TitleKind::Series).await?)
+    paging.page_from(&call, providers(&call, TitleKind::Series).await?)
 }
 
 /// Returns the relations of a title, the preferred one first; for users other than admins those that play it.

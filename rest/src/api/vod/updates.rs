@@ -210,7 +210,7 @@ async fn existing(call: &Call, ids: Vec<TitleId>, is_named: bool) -> Result<Vec<
 }
 
 async fn list(call: Call, paging: WholeOrPages) -> Result<Page<UpdateView>, Refusal> {
-    paging.of(&call, call.rest().imports.vod_importer.updates().into_iter().map(view).collect())
+    paging.page_from(&call, call.rest().imports.vod_importer.updates().into_iter().map(view).collect())
 }
 
 fn view(update: DetailsUpdate) -> UpdateView {

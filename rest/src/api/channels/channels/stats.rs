@@ -54,5 +54,5 @@ pub(super) async fn stats_of_channel(
     let is_new = |it: &StreamStatsOfChannelView| {
         filters.since.is_none_or(|since| it.stream_stats_updated_at.is_some_and(|at| at.0 > since.0))
     };
-    paging.of(&call, views.filter(is_new).collect())
+    paging.page_from(&call, views.filter(is_new).collect())
 }
