@@ -298,10 +298,12 @@ async fn a_recording_of_the_past_continues_after_a_kill() {
     let made = studio.admin.post(LIST, body).await;
     assert_eq!(made.status, 201, "{made:?}");
     let id = made.body["id"].as_u64().unwrap();
+    // Made before, because the recording goes on meanwhile.
+    let two = part("two", 120);
     studio.until_size(id, 800_000).await;
     // However much a busy machine has read until the kill.
     for second in start..start + 90 {
-        studio.provider.path(&format!("/past/a/{second}.ts")).answers(part("two", 120));
+        studio.provider.path(&format!("/past/a/{second}.ts")).answers(two.clone());
     }
     let studio = studio.kill_and_start().await;
     until_async("the end", async || studio.get(id).await["status"] == "completed").await;

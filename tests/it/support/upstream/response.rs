@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use super::Programme;
 
 /// The response of a path to a new request.
@@ -41,8 +43,8 @@ pub(super) enum Head {
 #[derive(Debug, Clone)]
 pub(super) enum Body {
     Programme(Programme),
-    /// With its content type.
-    Bytes(&'static str, Vec<u8>),
+    /// With its content type. Shared between the responses to all requests.
+    Bytes(&'static str, Bytes),
     /// The head announces a stream, but no data follows.
     Nothing,
     /// The head announces a stream, then the connection ends.
@@ -76,6 +78,7 @@ impl MockResponse {
     }
 
     pub fn text(content_type: &'static str, body: impl Into<Vec<u8>>) -> MockResponse {
+        let body: Vec<u8> = body.into();
         MockResponse::new(Head::Plain, Body::Bytes(content_type, body.into()))
     }
 
