@@ -26,7 +26,7 @@ test-all: have-tools
     #!/usr/bin/env bash
     set -euo pipefail
     durations=""
-    for step in fmt lint deny web test-slow weight doc; do
+    for step in fmt deny web lint test-slow weight doc; do
         before=$SECONDS
         {{ just_executable() }} --justfile {{ justfile() }} "$step"
         durations+=$(printf '\n%6d s  %s' $((SECONDS - before)) "$step")
