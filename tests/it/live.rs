@@ -117,18 +117,18 @@ async fn a_hidden_channel_is_answered_like_an_unknown_one() {
     let child = create_user(&gateway, "child", |it| it.hide_adult = true).await;
     let (id, path) = (gateway.channel("Film").id, gateway.path("Film"));
     let unknown_uuid = "/proxy/ts/stream/00000000-0000-4000-8000-000000000000";
+    let with_key = |path: &str| Request::get(path).header("X-API-Key", &child.api_key);
     let unknown = fetch(gateway.address, Request::get(child.live("999999.ts"))).await;
-    assert_eq!(unknown.status(), 404);
+    let unknown_by_uuid = fetch(gateway.address, with_key(unknown_uuid)).await;
+    assert_eq!((unknown.status(), unknown_by_uuid.status()), (404, 404));
     let hide: [fn(&mut Channel); 3] =
         [|it| it.is_adult = true, |it| it.user_level = UserLevel::Standard, |it| it.enabled = false];
     for hidden in hide {
         channel_changed(&gateway, "Film", hidden).await;
-        let with_key = |path: &str| Request::get(path).header("X-API-Key", &child.api_key);
-        for request in [
-            Request::get(child.live(&format!("{id}.ts"))),
-            Request::get(child.path(&format!("{id}"))),
-            with_key(&path),
-            with_key(unknown_uuid),
+        for (request, unknown) in [
+            (Request::get(child.live(&format!("{id}.ts"))), &unknown),
+            (Request::get(child.path(&format!("{id}"))), &unknown),
+            (with_key(&path), &unknown_by_uuid),
         ] {
             let answer = fetch(gateway.address, request).await;
             assert_eq!((answer.status(), answer.text()), (404, unknown.text()));
