@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 /// With many viewers, a core waits most for memory: the state of each viewer is touched once per chunk. See decision 30.
-#[cfg(target_env = "gnu")]
+#[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
