@@ -11,6 +11,7 @@ const UNIQUE: Record<string, string> = {
 	'lib/list/Grid.svelte: indexes (index)': 'positions, ascending',
 	'lib/list/List.svelte: indexes (index)': 'positions, ascending',
 	'lib/list/List.svelte: columns (column.key)': 'constants of the caller',
+	'lib/ui/Conflicts.svelte: form.conflicts (name)': 'members of one object',
 	'lib/ui/Tabs.svelte: tabs (tab.key)': 'constants of the caller, or the numbers of seasons, each once',
 	'pages/channels/ChannelEditor.svelte: fields (field)': 'constants',
 	'pages/channels/StreamEditor.svelte: provided (field)': 'constants',
@@ -23,8 +24,6 @@ const UNIQUE: Record<string, string> = {
 		'the gateway makes the key from the kind and the id of what has the problem',
 	'pages/integrations/Events.svelte: events (it.event)': 'types of events',
 	'pages/integrations/Fields.svelte: options (option)': 'entries of a set',
-	'pages/now/ChannelNow.svelte: channel.clients (client.client_id)':
-		'ids that the gateway counts; those of nodes differ',
 	'pages/now/Demo.svelte: sources.value (source.name)': 'built into the gateway; the name is the id',
 	'pages/now/Now.svelte: channels (channel.channel_id)': 'UUIDs; one entry for each live channel',
 	'pages/now/TimelineView.svelte: run.entries.toReversed() (run.entries.length - index)':
@@ -49,8 +48,8 @@ const UNIQUE: Record<string, string> = {
 	'pages/users/UserPanel.svelte: OUTPUT_FORMATS (format)': 'constants',
 	'pages/watch/PastProgrammes.svelte: playable (it.id)':
 		'ids of guide channel and start; the guide keeps one programme for each start',
-	'shell/Layout.svelte: others (page.path)': 'folders of pages',
-	'shell/Layout.svelte: mine (page.path)': 'folders of pages',
+	'shell/Layout.svelte: groups (name)': 'constants',
+	'shell/Layout.svelte: others (name)': 'constants',
 	'shell/Layout.svelte: bar (page.path)': 'folders of pages',
 	'shell/Palette.svelte: entries (entry.key)': 'the kind of the entry with its id',
 	'shell/Shortcuts.svelte: text().shortcutList (keys)': 'constants',

@@ -2,6 +2,7 @@
 export const icons = {
 	activity: 'M3 12h4l3 8 4-16 3 8h4',
 	add: 'M12 5v14M5 12h14',
+	archive: 'M3 5h18v4H3zM5 9v10h14V9M10 13h4',
 	back: 'M19 12H5m6-6-6 6 6 6',
 	channel: 'M3 7h18v12H3zM8 3l4 4 4-4',
 	check: 'M5 12.5 10 17 19 7',
@@ -26,6 +27,7 @@ export const icons = {
 	more: 'M4.500 12a.5.5 0 1 0 1 0 .5.5 0 0 0-1 0M11.500 12a.5.5 0 1 0 1 0 .5.5 0 0 0-1 0M18.500 12a.5.5 0 1 0 1 0 .5.5 0 0 0-1 0',
 	now: 'M5 5a10 10 0 0 0 0 14M19 5a10 10 0 0 1 0 14M8 8a6 6 0 0 0 0 8M16 8a6 6 0 0 1 0 8M12 12h.01',
 	play: 'M7 4l13 8-13 8z',
+	profile: 'M4 6h10m4 0h2M4 12h2m4 0h10M4 18h8m4 0h4M16 4v4M8 10v4M14 16v4',
 	record: 'M12 18a6 6 0 1 0 0-12 6 6 0 0 0 0 12zM12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18z',
 	refresh: 'M20 11a8 8 0 0 0-14-4L4 9m0-5v5h5M4 13a8 8 0 0 0 14 4l2-2m0 5v-5h-5',
 	right: 'M9 6l6 6-6 6',
