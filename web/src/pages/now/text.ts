@@ -65,19 +65,9 @@ export const text = texts({
 		program: 'Program',
 		user: 'User',
 		duration: 'Watching',
-		format: 'Format',
 		node: 'Node',
 		nodes: 'Nodes',
 		sourceNode: 'has the source',
-		formats: {
-			mpegts: 'MPEG-TS',
-			'hls-ts': 'HLS (MPEG-TS)',
-			'hls-fmp4': 'HLS (fMP4)',
-			'll-hls': 'HLS with low latency',
-			fmp4: 'fMP4',
-			udp: 'UDP output',
-			rtp: 'RTP output',
-		} as Record<string, string>,
 		segmentsIn: (read: number, skipped: number) =>
 			skipped > 0
 				? `${plural(read, '1 segment', `${number(read)} segments`)} read, ${number(skipped)} skipped`
@@ -96,7 +86,6 @@ export const text = texts({
 		leftOut: (streams: string) => `left out: ${streams}`,
 		seconds: (n: number) => `${number(n)} s`,
 		sent: 'Sent',
-		missed: 'Missed',
 		anonymous: 'no login',
 		time: 'Time',
 		event: 'Event',
