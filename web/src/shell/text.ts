@@ -16,6 +16,10 @@ export const text = texts({
 		signIn: 'Sign in',
 		signInTo: 'Sign in to Headwater',
 		signInAgain: 'Your login has ended',
+		signedOutByTime: 'It was not used for too long.',
+		signedOutElsewhere: 'Your login was ended elsewhere',
+		signedOutElsewhereText:
+			'Somebody signed out, ended it on the page “Me”, changed the password, or made the user inactive.',
 		signInAgainText: 'Enter your password to go on. What you have typed stays.',
 		signOut: 'Sign out',
 		username: 'User name',
