@@ -60,7 +60,7 @@ test('a password that two people have changed is not shown', async () => {
 	form.values = { name: 'c', password: 'own-secret' };
 	await form.submit();
 	const element = document.body as unknown as HTMLFormElement;
-	render(Conflicts, { form, element });
+	render(Conflicts, { form: form as unknown as FormState<object, unknown>, element });
 	expect(form.conflicts.map((it) => it.name)).toEqual(['name', 'password']);
 	const shown = screen.getByRole('alert').textContent ?? '';
 	expect(shown).toContain('b');
