@@ -14,6 +14,8 @@ const UNIQUE: Record<string, string> = {
 	'lib/ui/Conflicts.svelte: form.conflicts (name)': 'members of one object',
 	'lib/ui/Tabs.svelte: tabs (tab.key)': 'constants of the caller, or the numbers of seasons, each once',
 	'pages/channels/ChannelEditor.svelte: fields (field)': 'constants',
+	'pages/channels/NumberDialog.svelte: list.slice(0, SHOWN_MAX) (it.channel.id)':
+		'ids; a plan has each channel once',
 	'pages/channels/StreamEditor.svelte: provided (field)': 'constants',
 	'pages/common/guide/AssignGuide.svelte: value.result.candidates (candidate.epg_data_id)':
 		'ids of guide channels; the gateway compares each one once',
@@ -25,7 +27,7 @@ const UNIQUE: Record<string, string> = {
 	'pages/integrations/Events.svelte: events (it.event)': 'types of events',
 	'pages/integrations/Fields.svelte: options (option)': 'entries of a set',
 	'pages/now/Demo.svelte: sources.value (source.name)': 'built into the gateway; the name is the id',
-	'pages/now/Now.svelte: channels (channel.channel_id)': 'UUIDs; one entry for each live channel',
+	'pages/now/ChannelRows.svelte: channels (channel.channel_id)': 'UUIDs; one entry for each live channel',
 	'pages/now/TimelineView.svelte: run.entries.toReversed() (run.entries.length - index)':
 		'positions from the end',
 	'pages/now/WatchedFiles.svelte: watched (player.client_id)':
