@@ -1,14 +1,25 @@
 import { texts } from '$lib/i18n';
+import type { PageGroup } from '$lib/router';
 
 export const text = texts({
 	en: {
 		product: 'Headwater',
 		skip: 'Skip to the content',
 		navigation: 'Pages',
+		groups: {
+			watch: 'Watch',
+			lineup: 'Line-up',
+			sources: 'Sources',
+			manage: 'Manage',
+		} satisfies Record<PageGroup, string>,
 		more: 'More',
 		signIn: 'Sign in',
 		signInTo: 'Sign in to Headwater',
 		signInAgain: 'Your login has ended',
+		signedOutByTime: 'It was not used for too long.',
+		signedOutElsewhere: 'Your login was ended elsewhere',
+		signedOutElsewhereText:
+			'Somebody signed out, ended it on the page “Me”, changed the password, or made the user inactive.',
 		signInAgainText: 'Enter your password to go on. What you have typed stays.',
 		signOut: 'Sign out',
 		username: 'User name',
@@ -22,6 +33,7 @@ export const text = texts({
 		notFound: 'There is no such page',
 		notFoundText: (path: string) => `Nothing is at ${path}.`,
 		home: 'Go to the first page',
+		back: 'Back',
 		forbidden: 'You may not open this page',
 		forbiddenText: 'It needs a user of a higher level, or a setting that allows it. Ask an admin.',
 		leave: 'Leave without saving?',
@@ -39,6 +51,7 @@ export const text = texts({
 			addSource: 'Add a source',
 			refreshSources: 'Refresh all sources',
 			addGuide: 'Add a guide',
+			guides: 'Show the guides',
 			matchGuides: 'Find guide channels',
 			addChannel: 'Make a new channel',
 			addUser: 'Add a user',

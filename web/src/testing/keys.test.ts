@@ -11,8 +11,11 @@ const UNIQUE: Record<string, string> = {
 	'lib/list/Grid.svelte: indexes (index)': 'positions, ascending',
 	'lib/list/List.svelte: indexes (index)': 'positions, ascending',
 	'lib/list/List.svelte: columns (column.key)': 'constants of the caller',
+	'lib/ui/Conflicts.svelte: form.conflicts (name)': 'members of one object',
 	'lib/ui/Tabs.svelte: tabs (tab.key)': 'constants of the caller, or the numbers of seasons, each once',
 	'pages/channels/ChannelEditor.svelte: fields (field)': 'constants',
+	'pages/channels/NumberDialog.svelte: list.slice(0, SHOWN_MAX) (it.channel.id)':
+		'ids; a plan has each channel once',
 	'pages/channels/StreamEditor.svelte: provided (field)': 'constants',
 	'pages/common/guide/AssignGuide.svelte: value.result.candidates (candidate.epg_data_id)':
 		'ids of guide channels; the gateway compares each one once',
@@ -23,10 +26,8 @@ const UNIQUE: Record<string, string> = {
 		'the gateway makes the key from the kind and the id of what has the problem',
 	'pages/integrations/Events.svelte: events (it.event)': 'types of events',
 	'pages/integrations/Fields.svelte: options (option)': 'entries of a set',
-	'pages/now/ChannelNow.svelte: channel.clients (client.client_id)':
-		'ids that the gateway counts; those of nodes differ',
 	'pages/now/Demo.svelte: sources.value (source.name)': 'built into the gateway; the name is the id',
-	'pages/now/Now.svelte: channels (channel.channel_id)': 'UUIDs; one entry for each live channel',
+	'pages/now/ChannelRows.svelte: channels (channel.channel_id)': 'UUIDs; one entry for each live channel',
 	'pages/now/TimelineView.svelte: run.entries.toReversed() (run.entries.length - index)':
 		'positions from the end',
 	'pages/now/WatchedFiles.svelte: watched (player.client_id)':
@@ -38,7 +39,8 @@ const UNIQUE: Record<string, string> = {
 	'pages/recordings/Storage.svelte: storage.users (user.user_id)': 'one entry for each user',
 	'pages/recordings/StorageLimits.svelte: LIMITS (name)': 'constants',
 	'pages/settings/Settings.svelte: visible (group.id)': 'constants',
-	'pages/settings/SettingsGroup.svelte: settings (setting.name)': 'members of one object of the gateway',
+	'pages/settings/SettingsGroup.svelte: advanced (setting.name)': 'members of one object of the gateway',
+	'pages/settings/SettingsGroup.svelte: plain (setting.name)': 'members of one object of the gateway',
 	'pages/setup/ChannelsStep.svelte: plan.channels (channel.number)': '`planChannels` gives no number twice',
 	'pages/setup/Setup.svelte: STEPS (name)': 'constants',
 	'pages/setup/TestPlay.svelte: checks (check.name)': 'constants',
@@ -49,8 +51,8 @@ const UNIQUE: Record<string, string> = {
 	'pages/users/UserPanel.svelte: OUTPUT_FORMATS (format)': 'constants',
 	'pages/watch/PastProgrammes.svelte: playable (it.id)':
 		'ids of guide channel and start; the guide keeps one programme for each start',
-	'shell/Layout.svelte: others (page.path)': 'folders of pages',
-	'shell/Layout.svelte: mine (page.path)': 'folders of pages',
+	'shell/Layout.svelte: groups (name)': 'constants',
+	'shell/Layout.svelte: others (name)': 'constants',
 	'shell/Layout.svelte: bar (page.path)': 'folders of pages',
 	'shell/Palette.svelte: entries (entry.key)': 'the kind of the entry with its id',
 	'shell/Shortcuts.svelte: text().shortcutList (keys)': 'constants',

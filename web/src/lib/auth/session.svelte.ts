@@ -14,6 +14,8 @@ export interface Credentials {
 const ROUTE = '/api/accounts/auth/browser/';
 /** The part of the life of a token after which it is renewed. */
 const RENEW_AT = 0.8;
+/** A login lasts at least this long after its last renewal, in milliseconds. One that ends earlier was ended. */
+const LOGIN_MS = 24 * 3_600_000;
 
 /** Returns when a token was issued and when it ends, in seconds; `null` if it cannot be read. */
 export function lifeOf(token: string): { from: number; until: number } | null {
@@ -64,10 +66,14 @@ class Session {
 	isStarting = $state(true);
 	/** True if the login ended while pages were open: a dialog asks for the password, and input stays. */
 	hasEnded = $state(false);
+	/** Whether the login was ended by somebody, and did not run out. */
+	wasEndedElsewhere = $state(false);
 	/** Why the first renewal failed. */
 	failure = $state<Error | null>(null);
 
 	#access: string | null = null;
+	/** When the login was renewed last, in milliseconds since 1970. */
+	#renewedAt = 0;
 	#renewal: Promise<string | null> | null = null;
 	#timer: ReturnType<typeof setTimeout> | undefined;
 	#listeners = new Set<() => void>();
@@ -140,7 +146,7 @@ class Session {
 		this.#renewal ??= post(`${ROUTE}renew/`, {})
 			.then((answer) => {
 				this.#take(accessOf(answer));
-				if (!this.#access && this.user) this.hasEnded = true;
+				if (!this.#access && this.user) this.#ended();
 				return this.#access;
 			})
 			.finally(() => {
@@ -149,8 +155,15 @@ class Session {
 		return this.#renewal;
 	}
 
+	#ended(): void {
+		if (this.hasEnded) return;
+		this.wasEndedElsewhere = Date.now() - this.#renewedAt < LOGIN_MS;
+		this.hasEnded = true;
+	}
+
 	#take(access: string | null): void {
 		this.#access = access;
+		if (access) this.#renewedAt = Date.now();
 		clearTimeout(this.#timer);
 		const life = access ? lifeOf(access) : null;
 		if (life) {

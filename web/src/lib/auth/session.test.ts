@@ -67,6 +67,24 @@ describe('session', () => {
 		expect(session.hasEnded).toBe(false);
 	});
 
+	test('a login that was ended elsewhere is told from one that ran out', async () => {
+		const HOUR_MS = 3_600_000;
+		for (const [hours, isElsewhere] of [
+			[0.5, true],
+			[25, false],
+		] as const) {
+			answers = {
+				'/api/accounts/auth/browser/': () => json({ access: token(100 * 3600) }),
+				[ME]: () => json(anna),
+			};
+			await session.signIn('anna', 'secret');
+			vi.setSystemTime(Date.now() + hours * HOUR_MS);
+			answers = { [RENEW]: () => json({ access: null }) };
+			await session.token(true);
+			expect([session.hasEnded, session.wasEndedElsewhere]).toEqual([true, isElsewhere]);
+		}
+	});
+
 	test('a refused login says why', async () => {
 		answers = { '/api/accounts/auth/browser/': () => json({ detail: 'Wrong user name or password.' }, 401) };
 		await expect(session.signIn('anna', 'x')).rejects.toMatchObject({

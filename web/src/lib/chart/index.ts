@@ -1,2 +1,3 @@
 export { added, type Sample } from './rate';
 export { default as RateChart } from './RateChart.svelte';
+export { default as Sparkline } from './Sparkline.svelte';

@@ -29,13 +29,23 @@ export function roundedUp(value: number): number {
 	return [1, 2, 5, 10].map((it) => it * power).find((it) => it >= value) ?? 10 * power;
 }
 
-/** Returns the line as a path of SVG in a box of this size. Rates begin at zero. */
-export function pathOf(samples: Sample[], now: number, width: number, height: number, max: number): string {
+/**
+ * Returns the line as a path of SVG in a box of this size. Rates begin at zero; measurements that are further apart than
+ * `gap`, in milliseconds, are not joined.
+ */
+export function pathOf(
+	samples: Sample[],
+	now: number,
+	width: number,
+	height: number,
+	max: number,
+	gap = GAP_MS,
+): string {
 	const parts: string[] = [];
 	let before: Sample | null = null;
 	for (const sample of samples) {
 		if (sample.value !== null) {
-			const isJoined = before?.value != null && sample.at - before.at <= GAP_MS;
+			const isJoined = before?.value != null && sample.at - before.at <= gap;
 			const x = width * (1 - (now - sample.at) / SPAN_MS);
 			const y = height * (1 - sample.value / max);
 			parts.push(`${isJoined ? 'L' : 'M'}${x.toFixed(1)} ${y.toFixed(1)}`);

@@ -29,6 +29,7 @@ export const common = texts({
 		yes: 'Yes',
 		no: 'No',
 		none: 'None',
+		hidden: '••••••••',
 		noNumber: 'Enter a number.',
 		all: 'All',
 		loading: 'Loading',

@@ -33,8 +33,8 @@ class Live {
 	#statsAt = 0;
 	#isWanted = false;
 	#opening = 0;
-	/** The channel whose clients the statistics list. */
-	#clientsOf = 'none';
+	/** The channels whose clients components show; `all` for those of every channel. */
+	#shown: string[] = [];
 
 	/** Connects, and stays connected while a user is signed in. */
 	start(): void {
@@ -51,10 +51,31 @@ class Live {
 		return () => handlers.delete(handler);
 	}
 
-	/** Asks for the clients of this channel too; others are not sent. */
-	listClients(uuid: string | null): void {
-		this.#clientsOf = uuid ?? 'none';
-		if (this.#socket?.readyState === WebSocket.OPEN) this.#subscribe(this.#socket);
+	/**
+	 * Asks for the clients of a channel, or of `all` channels; others are not sent. Returns what ends it: several parts of a
+	 * page can ask at the same time.
+	 */
+	listClients(of: string): () => void {
+		this.#show([...this.#shown, of]);
+		let isOver = false;
+		return () => {
+			const at = isOver ? -1 : this.#shown.indexOf(of);
+			isOver = true;
+			if (at >= 0) this.#show(this.#shown.toSpliced(at, 1));
+		};
+	}
+
+	#show(shown: string[]): void {
+		const before = this.#clientsOf;
+		this.#shown = shown;
+		if (this.#clientsOf !== before && this.#socket?.readyState === WebSocket.OPEN)
+			this.#subscribe(this.#socket);
+	}
+
+	/** The gateway sends the clients of none, one or all channels. */
+	get #clientsOf(): string {
+		const [first, ...others] = new Set(this.#shown);
+		return others.length > 0 ? 'all' : (first ?? 'none');
 	}
 
 	#subscribe(socket: WebSocket): void {

@@ -98,6 +98,24 @@ describe('the socket', () => {
 		expect(JSON.parse(last().sent[0]!)).toEqual({ type: 'subscribe', clients: 'none' });
 	});
 
+	it('asks for the clients that the parts of a page show, and for no others', async () => {
+		const live = await connected();
+		const asked = () => last().sent.map((it) => JSON.parse(it).clients);
+		const endFirst = live.listClients('uuid-1');
+		const endSame = live.listClients('uuid-1');
+		const endAll = live.listClients('all');
+		endFirst();
+		endFirst();
+		expect(asked()).toEqual(['none', 'uuid-1', 'all']);
+		endAll();
+		endSame();
+		expect(asked().slice(3)).toEqual(['uuid-1', 'none']);
+		const ends = [live.listClients('uuid-1'), live.listClients('uuid-2')];
+		expect(asked().at(-1), 'of several channels, all are sent').toBe('all');
+		ends.forEach((end) => end());
+		expect(asked().at(-1)).toBe('none');
+	});
+
 	it('of a hidden tab closes after a minute, and another one opens when the tab is seen', async () => {
 		const live = await connected();
 		hide(true);

@@ -1,2 +1,12 @@
 export { base } from './base';
-export { definePage, leaveGuard, navigate, router, setQuery, to, type Page } from './router.svelte';
+export {
+	definePage,
+	leaveGuard,
+	navigate,
+	PAGE_GROUPS,
+	router,
+	setQuery,
+	to,
+	type Page,
+	type PageGroup,
+} from './router.svelte';

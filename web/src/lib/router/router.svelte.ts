@@ -3,16 +3,26 @@ import { SvelteURLSearchParams } from 'svelte/reactivity';
 import { base } from './base';
 import type { IconName } from '../ui/icons';
 
+/** Groups of the navigation, in their order. */
+export const PAGE_GROUPS = ['watch', 'lineup', 'sources', 'manage'] as const;
+export type PageGroup = (typeof PAGE_GROUPS)[number];
+
 /** A page of the interface. */
 export interface Page {
-	/** First segment of its path. */
+	/** First segment of its path, or two of them for a page below another one. */
 	path: string;
 	title: () => string;
 	icon: IconName;
 	/** Lowest user level; `null` needs no sign-in. */
 	level: 0 | 1 | 10 | null;
-	place: 'main' | 'more' | 'none';
+	/** The group of the navigation that lists it; without one, it is reached from other pages. */
+	group?: PageGroup;
+	/** Place in the navigation, from its top. */
 	order: number;
+	/** Whether the bar of phones may show it. */
+	isInBar?: boolean;
+	/** Entries of the navigation for parts of the page, in place of one for the page. The query selects the part. */
+	parts?: () => { title: string; icon: IconName; query?: string }[];
 	/** Whether users of the level may open it; all by default. */
 	isPermitted?: () => boolean;
 	/** Without sidebar. */

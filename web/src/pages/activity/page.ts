@@ -6,7 +6,7 @@ export default definePage({
 	title: () => text().title,
 	icon: 'activity',
 	level: 10,
-	place: 'more',
-	order: 90,
+	group: 'manage',
+	order: 390,
 	load: () => import('./Activity.svelte'),
 });

@@ -13,6 +13,7 @@ import {
 	type UndoHandle,
 } from '../common/bulk';
 import type { ChannelFilter, StreamFilter } from './filters';
+import { written, type NumberChange } from './numbering';
 
 type Progress = (done: number, of: number) => void;
 
@@ -76,6 +77,17 @@ export function numberChannels(chosen: Chosen, first: number, progress?: Progres
 			}),
 		);
 	return inAll<Schemas['NumbersAssigned']>(chosen, channelIds, send, progress);
+}
+
+/** Gives channels these numbers, all of them or none. */
+export async function setNumbers(changes: readonly NumberChange[], progress?: Progress) {
+	const body = changes.map(({ channel, to }) => ({ id: channel.id, channel_number: written(to) }));
+	const send = (body: { id: number; channel_number: number }[]) =>
+		ok(api.PATCH('/api/channels/channels/edit/bulk/', { body }));
+	// A refusal keeps the dialog open.
+	const outcome = await runBatches(body.length > 0 ? [body] : [], send, progress);
+	if (outcome.error) throw outcome.error;
+	return { outcome, batches: 1 };
 }
 
 /** Returns the number behind the last assigned one. */

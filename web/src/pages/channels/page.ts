@@ -6,7 +6,8 @@ export default definePage({
 	title: () => text().title,
 	icon: 'channel',
 	level: 1,
-	place: 'main',
-	order: 20,
+	group: 'lineup',
+	order: 110,
+	isInBar: true,
 	load: () => import('./Channels.svelte'),
 });

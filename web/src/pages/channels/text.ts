@@ -137,6 +137,26 @@ export const text = texts({
 		numberTitle: (n: number) => `Number ${channels(n)}`,
 		numberText: 'The channels get consecutive numbers in the order of the list.',
 		firstNumber: 'First number',
+		numbersTaken: (n: number, named: string) =>
+			`${plural(n, '1 of these numbers is', `${number(n)} of these numbers are`)} taken by other channels: ${named}.`,
+		numbersFree: 'All of these numbers are free.',
+		andMore: (n: number) => `and ${number(n)} more`,
+		whereTaken: 'Where a number is taken',
+		numberModes: {
+			skip: 'Skip it: the other channels keep their numbers',
+			shift: 'Shift: the other channels move up to the next free number',
+			swap: 'Swap: the other channels get the numbers that become free',
+		},
+		newNumber: (from: string, to: string) => `${from || 'none'} → ${to}`,
+		sameNumber: 'stays',
+		numberPlan: 'New numbers',
+		otherNumbers: (n: number) =>
+			`${plural(n, '1 other channel gets', `${number(n)} other channels get`)} another number`,
+		automaticNumbers: (n: number) =>
+			`${plural(n, '1 of them gets its number', `${number(n)} of them get their numbers`)} from a source. From now on the new one stays.`,
+		numbersTooMany: (max: number) =>
+			`At most ${number(max)} channels can get other numbers at once. Skip taken numbers, or select fewer.`,
+		numbersAwaited: 'The numbers of the other channels are being read. Try again in a moment.',
 		numbered: (n: number) => `Numbered ${channels(n)}.`,
 		renameTitle: (n: number) => `Rename ${channels(n)}`,
 		find: 'Find (regular expression)',

@@ -6,7 +6,8 @@ export default definePage({
 	title: () => text().title,
 	icon: 'guide',
 	level: 0,
-	place: 'main',
-	order: 30,
+	group: 'watch',
+	order: 20,
+	isInBar: true,
 	load: () => import('./Guide.svelte'),
 });

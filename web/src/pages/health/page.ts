@@ -6,7 +6,7 @@ export default definePage({
 	title: () => text().title,
 	icon: 'health',
 	level: 10,
-	place: 'more',
-	order: 80,
+	group: 'sources',
+	order: 240,
 	load: () => import('./Health.svelte'),
 });

@@ -22,6 +22,10 @@ type Method = NonNullable<Integration['method']>;
 
 /** Replaces the values of headers in answers. */
 export const HIDDEN = '***';
+/** Returns whether the value of a header of requests is a secret. */
+export const isSecretHeader = (name: string): boolean =>
+	/authorization|token|secret|password|api-?key|cookie|signature/i.test(name);
+
 export const METHODS = ['POST', 'PUT', 'PATCH', 'GET', 'DELETE'] as const satisfies readonly Method[];
 const HOUR = 3600;
 

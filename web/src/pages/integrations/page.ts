@@ -6,7 +6,7 @@ export default definePage({
 	title: () => text().title,
 	icon: 'send',
 	level: 10,
-	place: 'more',
-	order: 75,
+	group: 'manage',
+	order: 330,
 	load: () => import('./Integrations.svelte'),
 });

@@ -6,7 +6,8 @@ export default definePage({
 	title: () => text().title,
 	icon: 'film',
 	level: 0,
-	place: 'main',
-	order: 55,
+	group: 'watch',
+	order: 40,
+	isInBar: true,
 	load: () => import('./Library.svelte'),
 });

@@ -6,7 +6,7 @@ export default definePage({
 	title: () => text().title,
 	icon: 'group',
 	level: 10,
-	place: 'more',
-	order: 27,
+	group: 'lineup',
+	order: 130,
 	load: () => import('./Lineups.svelte'),
 });

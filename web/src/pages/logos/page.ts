@@ -6,7 +6,7 @@ export default definePage({
 	title: () => text().title,
 	icon: 'logo',
 	level: 10,
-	place: 'more',
-	order: 28,
+	group: 'lineup',
+	order: 140,
 	load: () => import('./Logos.svelte'),
 });

@@ -6,7 +6,6 @@ export default definePage({
 	title: () => text().title,
 	icon: 'me',
 	level: 0,
-	place: 'more',
-	order: 100,
+	order: 500,
 	load: () => import('./Me.svelte'),
 });

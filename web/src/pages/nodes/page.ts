@@ -7,7 +7,7 @@ export default definePage({
 	icon: 'source',
 	level: 10,
 	// Most gateways are not in a cluster: the page of the health leads here if one is.
-	place: 'none',
-	order: 85,
+	group: 'manage',
+	order: 350,
 	load: () => import('./Nodes.svelte'),
 });

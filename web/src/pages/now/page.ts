@@ -6,7 +6,8 @@ export default definePage({
 	title: () => text().title,
 	icon: 'now',
 	level: 1,
-	place: 'main',
+	group: 'watch',
 	order: 10,
+	isInBar: true,
 	load: () => import('./Now.svelte'),
 });

@@ -6,7 +6,7 @@ export default definePage({
 	title: () => text().title,
 	icon: 'plugin',
 	level: 10,
-	place: 'more',
-	order: 76,
+	group: 'manage',
+	order: 340,
 	load: () => import('./Plugins.svelte'),
 });

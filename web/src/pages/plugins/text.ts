@@ -90,7 +90,8 @@ export const text = texts({
 		networkText: 'With the API and the network together, it could send away what it reads.',
 		warnings: 'Warnings',
 		gapsTitle: 'Not enforced on this machine',
-		gapsText: 'The system of this machine is too old for all of the limits:',
+		gapsText:
+			'On this machine, the gateway cannot enforce all of the limits. Each line says what is missing:',
 		acceptGaps: 'Enable it without these limits',
 		scanTitle: 'Found in its code',
 		unsupported: 'It uses these names, which the gateway does not have. Actions that need them fail.',

@@ -8,7 +8,8 @@ export default definePage({
 	icon: 'record',
 	level: 1,
 	isPermitted: () => session.user?.may_record === true,
-	place: 'main',
-	order: 57,
+	group: 'watch',
+	order: 50,
+	isInBar: true,
 	load: () => import('./Recordings.svelte'),
 });

@@ -19,6 +19,43 @@ export interface Setting {
 	isList?: true;
 }
 
+/** The groups in the order in which people need them; those that are not named come behind them. */
+const ORDER = [
+	'system_settings',
+	'stream_settings',
+	'epg_settings',
+	'dvr_settings',
+	'timeshift_settings',
+	'library_settings',
+	'user_limit_settings',
+	'tuner_settings',
+	'network_access',
+	'backup_settings',
+	'proxy_settings',
+];
+
+/** Returns the groups in the order in which people need them. */
+export function inSections<T extends { key: string }>(groups: readonly T[]): T[] {
+	const place = (it: T): number => (ORDER.includes(it.key) ? ORDER.indexOf(it.key) : ORDER.length);
+	return groups.toSorted((a, b) => place(a) - place(b));
+}
+
+/** Settings of the engine that people choose by taste. The others are times and sizes that fit almost everywhere. */
+const PLAIN_OF_ENGINE = new Set([
+	'at_limit',
+	'channel_shutdown_delay',
+	'return_to_preferred_after',
+	'hls_height_max',
+	'hls_bits_per_second_max',
+	'transcoders_max',
+]);
+/** Settings of other groups that few people need. */
+const ADVANCED = new Set(['log_level', 'multicast_interface', 'udp_receive_buffer_bytes', 'device_id']);
+
+/** Returns whether a setting is shown only on request. */
+export const isAdvanced = (group: string, name: string): boolean =>
+	group === 'proxy_settings' ? !PLAIN_OF_ENGINE.has(name) : ADVANCED.has(name);
+
 const isObject = (value: unknown): value is Json =>
 	typeof value === 'object' && value !== null && !Array.isArray(value);
 

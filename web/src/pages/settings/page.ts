@@ -6,7 +6,7 @@ export default definePage({
 	title: () => text().title,
 	icon: 'settings',
 	level: 10,
-	place: 'more',
-	order: 70,
+	group: 'manage',
+	order: 400,
 	load: () => import('./Settings.svelte'),
 });

@@ -6,8 +6,7 @@ export default definePage({
 	title: () => text().title,
 	icon: 'setup',
 	level: null,
-	place: 'none',
 	bare: true,
-	order: 5,
+	order: 0,
 	load: () => import('./Setup.svelte'),
 });

@@ -6,7 +6,7 @@ export default definePage({
 	title: () => text().title,
 	icon: 'slot',
 	level: 10,
-	place: 'more',
-	order: 15,
+	group: 'sources',
+	order: 230,
 	load: () => import('./SlotsPage.svelte'),
 });

@@ -6,7 +6,11 @@ export default definePage({
 	title: () => text().title,
 	icon: 'source',
 	level: 10,
-	place: 'main',
-	order: 40,
+	group: 'sources',
+	order: 210,
+	parts: () => [
+		{ title: text().accounts, icon: 'source' },
+		{ title: text().guides, icon: 'guide', query: 'kind=guides' },
+	],
 	load: () => import('./Sources.svelte'),
 });

@@ -6,6 +6,7 @@ export const text = texts({
 	en: {
 		title: 'Sources',
 		playlists: 'Playlists',
+		accounts: 'Accounts',
 		guides: 'Guides',
 		kindLabel: 'Kind of source',
 		add: 'Add source',

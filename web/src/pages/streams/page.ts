@@ -6,7 +6,7 @@ export default definePage({
 	title: () => text().streamsTitle,
 	icon: 'stream',
 	level: 1,
-	place: 'more',
-	order: 25,
+	group: 'lineup',
+	order: 120,
 	load: () => import('../channels/Streams.svelte'),
 });

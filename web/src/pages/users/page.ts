@@ -6,7 +6,7 @@ export default definePage({
 	title: () => text().title,
 	icon: 'users',
 	level: 10,
-	place: 'more',
-	order: 60,
+	group: 'manage',
+	order: 310,
 	load: () => import('./Users.svelte'),
 });

@@ -6,7 +6,8 @@ export default definePage({
 	title: () => text().title,
 	icon: 'watch',
 	level: 0,
-	place: 'main',
-	order: 50,
+	group: 'watch',
+	order: 30,
+	isInBar: true,
 	load: () => import('./Watch.svelte'),
 });
