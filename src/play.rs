@@ -16,6 +16,7 @@ use domain::egress::Reach;
 use domain::playlist::catalogue::{Catalogue, CatalogueBuilder};
 use domain::playlist::m3u::PlaylistLimits;
 use domain::stream::RequestHeaders;
+use media::spawn_blocking;
 use node::tls::install_tls;
 use parking_lot::Mutex;
 use services::addresses::stream_address;
@@ -98,7 +99,7 @@ pub async fn run(config: Config, runtimes: Runtimes) -> Result<Gateway, PlayErro
 
 /// Creates a store with this catalogue. It is deleted with its last handle.
 pub async fn temporary(catalogue: Catalogue) -> Result<Store, storage::Error> {
-    let made = tokio::task::spawn_blocking(move || {
+    let made = spawn_blocking(move || {
         let store = Store::temporary(storage::records::schema())?;
         storage::seed(&store)?;
         storage::store_catalogue(&store, catalogue)?;

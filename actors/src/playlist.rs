@@ -20,8 +20,8 @@ use domain::playlist::m3u::{
 };
 use domain::source_url::SourceUrl;
 use domain::stream::{RequestHeaders, SourceKind};
+use media::{BlockingError, spawn_blocking};
 use tokio::sync::mpsc;
-use tokio::task::{JoinError, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 
 use crate::fetch::{Fetch, FetchBody, FetchError, Unpacked};
@@ -149,7 +149,7 @@ pub(crate) async fn feed<R: Send + 'static>(
     source: PlaylistSource,
     stop: &CancellationToken,
     work: impl FnOnce(PlaylistBytes) -> R + Send + 'static,
-) -> (Result<(), FetchError>, Result<R, JoinError>) {
+) -> (Result<(), FetchError>, Result<R, BlockingError>) {
     let bytes_max = fetch.limits().bytes_max;
     let origin = Arc::new(OnceLock::new());
     let read = |input, is_remote| PlaylistBytes { input, is_remote, bytes_max, origin: origin.clone() };

@@ -139,6 +139,8 @@ pub struct Limits {
     pub connections_max: usize,
     /// Maximum number of open connections from one IPv4 address or one IPv6 /64.
     pub connections_per_address_max: usize,
+    /// Maximum number of open WebSockets of one user.
+    pub websockets_per_user_max: usize,
     /// Maximum number of simultaneous viewers without credentials; `0` means no limit.
     pub anonymous_viewers_max: u32,
     /// Time limit for a client to send a request head.
@@ -243,6 +245,7 @@ impl Default for Limits {
         Limits {
             connections_max: 8192,
             connections_per_address_max: 1024,
+            websockets_per_user_max: 32,
             anonymous_viewers_max: 0,
             header_timeout: Duration::from_secs(10),
             drain_timeout: Duration::from_secs(5),

@@ -9,6 +9,7 @@
 //! [`segment`] (segments for HLS), [`radio`] (audio without a container). [`sample`] measures a source that nobody watches.
 //! The HTTP crate uses only the items that are re-exported here.
 
+mod blocking;
 pub mod certificate;
 pub mod chunk;
 pub mod chunker;
@@ -37,6 +38,7 @@ pub mod testing;
 pub mod ts;
 pub mod udp;
 
+pub use crate::blocking::{Blocking, BlockingError, spawn_blocking};
 pub use crate::clip::{Clip, ClipError, ClipPlayer};
 pub use crate::dial::trust::CertificateTrust;
 pub use crate::dial::{Dial, DialSettings, TcpDial};

@@ -16,6 +16,7 @@ use http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderValue, VARY,
 };
 use http::{HeaderMap, Response, StatusCode};
+use media::spawn_blocking;
 use route_frame::route::{Answer, AnswerShape, MediaTypes, client_has};
 use server::WarpBody;
 use server::encoding::accepts_gzip;
@@ -155,7 +156,7 @@ impl Text {
 
 /// Writes the next piece on a thread that may block.
 async fn next_piece(mut text: Text) -> io::Result<(Text, Piece)> {
-    let written = tokio::task::spawn_blocking(move || {
+    let written = spawn_blocking(move || {
         let piece = text.next()?;
         Ok((text, piece))
     });

@@ -18,6 +18,7 @@ use domain::personal_playlist::PersonalPlaylist;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::HeaderValue;
+use media::spawn_blocking;
 use parking_lot::Mutex;
 use route_frame::route::entity_tag;
 use server::reply::Refusal;
@@ -167,7 +168,7 @@ impl PreparedAnswers {
             return Ok(answer);
         }
         let answers = self.clone();
-        let building = tokio::task::spawn_blocking(move || {
+        let building = spawn_blocking(move || {
             let answer = answers.build(&key, &tables, build)?;
             answers.keep(key, tables, answer.clone());
             Ok::<_, io::Error>(answer)
@@ -246,7 +247,7 @@ impl<T: AnswerTables<Answer = GrowingText>> PreparedAnswers<T> {
         let (text, writer) = GrowingText::new();
         self.keep(key.clone(), tables.clone(), text.clone());
         let answers = self.clone();
-        tokio::task::spawn_blocking(move || {
+        spawn_blocking(move || {
             let _turn = turn;
             let written = writer.write(|| answers.take_mebibyte(), |out| build(&key, &tables, out));
             if let Err(failure) = written {
@@ -355,9 +356,8 @@ mod tests {
     use super::*;
 
     async fn models() -> Models {
-        let models = tokio::task::spawn_blocking(|| {
-            Models::new(Store::temporary(storage::records::schema()).unwrap()).unwrap()
-        });
+        let models =
+            spawn_blocking(|| Models::new(Store::temporary(storage::records::schema()).unwrap()).unwrap());
         models.await.unwrap()
     }
 

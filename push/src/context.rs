@@ -36,6 +36,8 @@ pub struct PushContext {
     pub guide_refreshes: GuideRefreshes,
     /// This machine as a node.
     pub nodes: Arc<NodeContext>,
+    /// Maximum number of open WebSockets per user; 0 means no limit.
+    pub sockets_per_user_max: usize,
     /// The form of some statistics.
     pub views: StatisticsViews,
 }

@@ -61,8 +61,8 @@ struct UpgradeRequest {
 
 /// Builds the route `/ws/`.
 pub fn route(context: Arc<PushContext>) -> Routes {
-    let shared =
-        Arc::new(Shared { hub: Hub::new(Arc::clone(&context)), context, sockets: SocketLimit::default() });
+    let sockets = SocketLimit::new(context.sockets_per_user_max);
+    let shared = Arc::new(Shared { hub: Hub::new(Arc::clone(&context)), context, sockets });
     warp::path("ws")
         .and(warp::path::end())
         .and(warp::method())
@@ -96,9 +96,10 @@ fn open(shared: &Shared, request: UpgradeRequest) -> Result<Reply, Refusal> {
     let credentials = access::credentials(&headers, &query);
     let credentials = credentials.ok_or(Denied::NoCredentials)?;
     let access = Access::new(&shared.context, credentials, caller.clone())?;
+    caller.place.note_user().map_err(|it| Refusal::unavailable(it.to_string()).retry_soon())?;
     let Some(ws) = ws else { return Ok(no_upgrade()) };
     let permit = shared.sockets.take(access.user().id);
-    let permit = permit.ok_or_else(|| Refusal::unavailable("this user has too many open WebSockets"))?;
+    let permit = permit.map_err(Refusal::unavailable)?;
 
     let session = Session::new(&shared.hub, Arc::clone(&shared.context), access, caller, permit);
     // Taken now and not at the first frame, so that a server that begins to drain in between waits for this socket.

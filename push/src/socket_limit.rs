@@ -6,13 +6,14 @@ use std::sync::Arc;
 use domain::ids::UserId;
 use parking_lot::Mutex;
 
-/// Maximum number of open sockets per user: enough for a browser with many tabs, but not for a program that never
-/// closes them. The accept loop limits connections per address.
-const PER_USER_MAX: usize = 32;
-
-/// Counts the open sockets of each user. Clones share the counts.
-#[derive(Clone, Debug, Default)]
-pub(super) struct SocketLimit(Arc<Mutex<HashMap<UserId, usize>>>);
+/// Counts the open sockets of each user, so that a program that never closes them does not take those of others. The accept
+/// loop limits connections per address. Clones share the counts.
+#[derive(Clone, Debug)]
+pub(super) struct SocketLimit {
+    open: Arc<Mutex<HashMap<UserId, usize>>>,
+    /// Maximum number of open sockets per user; 0 means no limit.
+    per_user_max: usize,
+}
 
 /// Counts one socket until it is dropped.
 #[derive(Debug)]
@@ -22,21 +23,32 @@ pub(super) struct SocketPermit {
 }
 
 impl SocketLimit {
-    /// Returns a permit for one more socket of this user, or `None` at the limit.
-    pub(super) fn take(&self, user: UserId) -> Option<SocketPermit> {
-        let mut open = self.0.lock();
+    /// For `per_user_max`, `0` means no limit.
+    pub(super) fn new(per_user_max: usize) -> Self {
+        Self { open: Arc::default(), per_user_max }
+    }
+
+    /// Returns a permit for one more socket of this user.
+    ///
+    /// # Errors
+    /// The sentence why the user cannot have one.
+    pub(super) fn take(&self, user: UserId) -> Result<SocketPermit, String> {
+        let mut open = self.open.lock();
         let n_open = open.get(&user).copied().unwrap_or(0);
-        if n_open >= PER_USER_MAX {
-            return None;
+        if self.per_user_max != 0 && n_open >= self.per_user_max {
+            return Err(format!(
+                "This user has {n_open} open WebSockets, the maximum. Close some, or raise the setting \
+                 limits.websockets_per_user_max."
+            ));
         }
         open.insert(user, n_open + 1);
-        Some(SocketPermit { sockets: self.clone(), user })
+        Ok(SocketPermit { sockets: self.clone(), user })
     }
 }
 
 impl Drop for SocketPermit {
     fn drop(&mut self) {
-        let mut open = self.sockets.0.lock();
+        let mut open = self.sockets.open.lock();
         if let Some(n_open) = open.get_mut(&self.user) {
             *n_open -= 1;
             if *n_open == 0 {
@@ -52,13 +64,18 @@ mod tests {
 
     #[test]
     fn one_user_cannot_use_the_sockets_of_others_and_a_closed_one_makes_room() {
-        let sockets = SocketLimit::default();
-        let mut held: Vec<_> = (0..PER_USER_MAX).map(|_| sockets.take(UserId(1)).unwrap()).collect();
-        assert!(sockets.take(UserId(1)).is_none());
-        assert!(sockets.take(UserId(2)).is_some());
+        let sockets = SocketLimit::new(3);
+        let mut held: Vec<_> = (0..3).map(|_| sockets.take(UserId(1)).unwrap()).collect();
+        let refused = sockets.take(UserId(1)).unwrap_err();
+        assert!(refused.contains("has 3 open WebSockets"), "{refused}");
+        assert!(refused.contains("limits.websockets_per_user_max"), "{refused}");
+        assert!(sockets.take(UserId(2)).is_ok());
         held.pop();
         held.push(sockets.take(UserId(1)).unwrap());
         drop(held);
-        assert!(sockets.0.lock().is_empty(), "no entry remains after the last socket");
+        assert!(sockets.open.lock().is_empty(), "no entry remains after the last socket");
+        let unlimited = SocketLimit::new(0);
+        let held: Vec<_> = (0..100).map(|_| unlimited.take(UserId(1)).unwrap()).collect();
+        assert_eq!(unlimited.open.lock()[&UserId(1)], held.len());
     }
 }

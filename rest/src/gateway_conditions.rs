@@ -1,8 +1,6 @@
 //! Conditions of the gateway that an admin should know: failing playlists, expiring accounts, a full disk, a store that
 //! refuses changes. Each says what to do.
 
-use std::sync::Arc;
-
 use actors::{
     ClusterView, ConfigurationView, IntegrationStatus, NodeState, NodeView, PluginStatus, RecordingRoom,
     SnapshotView, now_ms,
@@ -22,6 +20,7 @@ use storage::guide::GuideFiles;
 use storage::log::LogRole;
 
 use crate::context::RestContext;
+use crate::machine_conditions::{confinement_conditions, connection_conditions};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// An account is reported this long before it expires, in milliseconds.
@@ -58,6 +57,8 @@ pub(crate) enum ConditionKind {
     AccountCertificate,
     IntegrationPaused,
     PluginFailed,
+    PluginConfinement,
+    ConnectionsLimit,
     ClusterEngine,
     ClusterNode,
     StreamlinkMissing,
@@ -123,6 +124,8 @@ pub(crate) fn conditions(context: &RestContext) -> Vec<Condition> {
         let status = context.plugins.processes.handle.state(&plugin.key);
         found.extend(status.and_then(|it| plugin_condition(plugin, &it)));
     }
+    found.extend(confinement_conditions(context));
+    found.extend(connection_conditions(&context.operation.admission.limited_addresses()));
     if let Some(cluster) = context.nodes.cluster.get() {
         let mut view = ClusterView::clone(&cluster.view());
         view.nodes.retain(|it| !context.nodes.node().is_some_and(|own| own.has_removed(it)));
@@ -304,17 +307,37 @@ fn store_conditions(models: &Models) -> Vec<Condition> {
 }
 
 fn guide_conditions(models: &Models, files: &GuideFiles) -> Vec<Condition> {
-    let sources = models.guide_sources.load();
+    let (sources, present) = (models.guide_sources.load(), files.present());
     let damaged = files.damaged().into_iter().filter_map(|it| sources.get(it.0));
-    let condition = |source: &Arc<GuideSource>| Condition {
+    let damaged = damaged.filter(|it| it.is_active);
+    damaged.map(|it| damaged_guide_condition(it, present.contains_key(&it.id))).collect()
+}
+
+/// `is_in_use` states that a file of the source is read, with the parts of it that are not damaged.
+fn damaged_guide_condition(source: &GuideSource, is_in_use: bool) -> Condition {
+    let what = match is_in_use {
+        true => "A part of its file cannot be read, so the programmes of that part are missing.",
+        false => "Its file is missing or cannot be read, so its programmes are not shown.",
+    };
+    let (next, advice) = match source.can_be_refreshed() {
+        true => (
+            " It is fetched again from its source.",
+            "If it stays, refresh the guide source and read its message. Check the disk if it happens again.",
+        ),
+        false => (
+            "",
+            "Restore a back-up, or upload or write the guide again, because it has no source that can be fetched. Check \
+             the disk if it happens again.",
+        ),
+    };
+    Condition {
         key: format!("guide_damaged:{}", source.id.0),
         kind: ConditionKind::GuideDamaged,
         severity: Severity::Warning,
         title: format!("The guide of source \"{}\" is damaged", source.name),
-        message: "Its file is missing or cannot be read, so its programmes are not shown.".to_owned(),
-        advice: "Refresh the guide source, and check the disk if it happens again.".to_owned(),
-    };
-    damaged.filter(|it| it.is_active).map(condition).collect()
+        message: format!("{what}{next}"),
+        advice: advice.to_owned(),
+    }
 }
 
 fn backup_condition(reason: String) -> Condition {
@@ -570,6 +593,18 @@ mod tests {
                 "{status:?} {good_at:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_damaged_guide_says_what_is_missing_and_whether_it_is_fetched_again() {
+        let url = Some(SourceUrl::new("http://guide.example/guide.xml"));
+        let source = GuideSource::new(GuideSourceId(3), "Guide", GuideSourceKind::Xmltv, 0);
+        let fetched = damaged_guide_condition(&GuideSource { url, ..source.clone() }, true);
+        assert!(fetched.message.starts_with("A part of its file"), "{fetched:?}");
+        assert!(fetched.message.ends_with("It is fetched again from its source."), "{fetched:?}");
+        let lost = damaged_guide_condition(&source, false);
+        assert!(lost.message.ends_with("its programmes are not shown."), "{lost:?}");
+        assert!(lost.advice.starts_with("Restore a back-up"), "{lost:?}");
     }
 
     #[test]

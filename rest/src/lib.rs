@@ -26,6 +26,7 @@ mod images;
 mod list;
 #[cfg(test)]
 mod list_tests;
+mod machine_conditions;
 #[cfg(test)]
 mod matrix;
 #[cfg(test)]

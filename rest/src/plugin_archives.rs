@@ -13,11 +13,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::plugin::{Plugin, PluginKey};
+use media::spawn_blocking;
 use node::uploads::{fetch_upload, share_upload_file};
 use services::files::Folder;
 use storage::plugin_files::ArchiveError;
 use storage::{ChangeMessage, Record, Write};
-use tokio::task::{JoinSet, spawn_blocking};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
 use uuid::Uuid;

@@ -9,6 +9,7 @@ use actors::{Artwork, FindArtwork};
 use bytes::Bytes;
 use domain::logo::Logo;
 use domain::recording::{ArtworkOrigin, Recording};
+use media::spawn_blocking;
 use node::uploads::fetch_upload;
 use services::files::Folder;
 use services::guide::{EntryId, read_guide};
@@ -89,7 +90,7 @@ async fn logo_picture(context: &Arc<RestContext>, logo: &Logo) -> Result<Bytes, 
     };
     let path = context.files.path(Folder::Logos, file).map_err(|error| error.to_string())?;
     fetch_upload(&context.nodes, Folder::Logos, file).await;
-    let read = tokio::task::spawn_blocking(move || std::fs::read(path)).await;
+    let read = spawn_blocking(move || std::fs::read(path)).await;
     let bytes = read.map_err(|_| "a thread for files failed")?.map_err(|error| error.to_string())?;
     Ok(bytes.into())
 }

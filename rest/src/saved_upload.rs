@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use media::spawn_blocking;
 use node::uploads::share_upload;
 use route_frame::call::Call;
 use route_frame::upload::{FILE, Upload};
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 use services::files::Folder;
-use tokio::task::spawn_blocking;
 use tracing::warn;
 use uuid::Uuid;
 

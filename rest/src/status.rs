@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use domain::user::UserLevel;
 use http::StatusCode;
 use http::header::CACHE_CONTROL;
+use media::spawn_blocking;
 use route_frame::access::Access;
 use route_frame::call::Call;
 use route_frame::route::{Content, MediaType, PlainText, Route};
@@ -70,7 +71,7 @@ async fn readiness(call: Call) -> Result<Content<PlainText>, Refusal> {
 async fn metrics(call: Call) -> Result<Content<OpenMetrics>, Refusal> {
     let store = call.rest().models.store.clone();
     // Lists the files of the database.
-    let store = tokio::task::spawn_blocking(move || StoreReading::from_store(&store)).await;
+    let store = spawn_blocking(move || StoreReading::from_store(&store)).await;
     let store = store.map_err(|_| Refusal::fault("read the size of the store"))?;
     let reading = metrics::Reading {
         counts: call.rest().nodes.counts(),

@@ -15,6 +15,7 @@ use http::header::{
     REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use http::{Response, StatusCode};
+use media::spawn_blocking;
 use parking_lot::Mutex;
 use route_frame::access::Access;
 use route_frame::call::Call;
@@ -240,7 +241,7 @@ async fn gzipped(name: String, file: &EmbeddedFile) -> Result<Bytes, Refusal> {
         encoder.write_all(&data)?;
         encoder.finish()
     };
-    let compressed = tokio::task::spawn_blocking(compress).await;
+    let compressed = spawn_blocking(compress).await;
     let fault = || Refusal::fault("compress a file of the web interface");
     let compressed = Bytes::from(compressed.map_err(|_| fault())?.map_err(|_| fault())?);
     GZIPPED.lock().get_or_insert_default().insert(name, (hash, compressed.clone()));

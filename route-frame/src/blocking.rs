@@ -1,43 +1,29 @@
 //! Functions that block, on a thread where they may.
 
-use std::future::Future;
-use std::sync::Arc;
-
-use parking_lot::Mutex;
+use media::{BlockingError, spawn_blocking};
 use server::reply::Refusal;
-use tokio::task::{JoinHandle, spawn_blocking};
 
 /// Runs a function on a thread that may block. `what` completes "failed to …", for the log if the function panics. The
 /// function runs to its end even if the future is dropped.
+///
+/// # Errors
+/// The function panicked, or the system has no thread for it.
 pub fn run_blocking<R: Send + 'static>(
     what: &'static str,
     work: impl FnOnce() -> R + Send + 'static,
 ) -> impl Future<Output = Result<R, Refusal>> + Send {
-    let result = Arc::new(Mutex::new(None));
-    let stored = Arc::clone(&result);
-    let work = spawn(Box::new(move || {
-        let result = work();
-        *stored.lock() = Some(result);
-    }));
-    take(what, work, result)
+    let done = spawn_blocking(work);
+    async move { done.await.map_err(|error| refusal(what, error)) }
 }
 
-/// Starts every function in the same way, so that only storing its result is compiled for each.
-fn spawn(work: Box<dyn FnOnce() + Send>) -> JoinHandle<()> {
-    spawn_blocking(work)
-}
-
-async fn take<R>(
-    what: &'static str,
-    work: JoinHandle<()>,
-    result: Arc<Mutex<Option<R>>>,
-) -> Result<R, Refusal> {
-    let ended = work.await;
-    let result = result.lock().take();
-    result.ok_or_else(|| match ended {
-        Ok(()) => Refusal::fault(what),
-        Err(error) => Refusal::fault(format_args!("{what}: {error}")),
-    })
+fn refusal(what: &'static str, error: BlockingError) -> Refusal {
+    match error {
+        BlockingError::Panicked => Refusal::fault(format_args!("{what}: {error}")),
+        BlockingError::NoThread | BlockingError::Stopping => {
+            tracing::warn!("failed to {what}: {error}");
+            Refusal::unavailable(format!("The gateway cannot {what} now, because {error}.")).retry_soon()
+        }
+    }
 }
 
 #[cfg(test)]
@@ -51,5 +37,12 @@ mod tests {
         assert_eq!(run_blocking("add", || 1 + 1).await.unwrap(), 2);
         let panicked = run_blocking("divide", || -> u32 { panic!("on purpose") }).await.unwrap_err();
         assert_eq!(panicked.reason().0, StatusCode::INTERNAL_SERVER_ERROR);
+    }
+
+    #[test]
+    fn a_function_without_a_thread_may_be_tried_again() {
+        let refused = refusal("list the back-ups", BlockingError::NoThread);
+        assert!(refused.is(StatusCode::SERVICE_UNAVAILABLE));
+        assert!(refused.to_string().starts_with("The gateway cannot list the back-ups now"), "{refused}");
     }
 }

@@ -25,6 +25,7 @@ use storage::records::append_audit_entry;
 use url::form_urlencoded::Serializer;
 use uuid::Uuid;
 
+use super::access::Access;
 use super::revision::{IfMatch, RecordKey};
 use super::route::Route;
 use crate::context::FrameContext;
@@ -320,6 +321,31 @@ impl Call {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Counts the connection as that of a user, or among those of its address that have no login. Connections of routes for
+    /// everyone stay as they are.
+    pub(super) fn check_place(&self, access: Access) -> Result<(), Refusal> {
+        let is_of_player = matches!(
+            self.network_class,
+            Some(NetworkClass::Streams | NetworkClass::XcApi | NetworkClass::M3uEpg | NetworkClass::Tuner)
+        );
+        match self.user.is_some() {
+            true => self.note_place(true),
+            false if is_of_player && !matches!(access, Access::Anyone) => self.note_place(false),
+            false => Ok(()),
+        }
+    }
+
+    /// Counts the connection of this request as that of a user, or among those of its address that use streams and lists
+    /// without a login.
+    ///
+    /// # Errors
+    /// The address has too many connections without a login.
+    pub fn note_place(&self, has_user: bool) -> Result<(), Refusal> {
+        let place = &self.caller.place;
+        let noted = if has_user { place.note_user() } else { place.note_anonymous() };
+        noted.map_err(|it| Refusal::unavailable(it.to_string()).retry_soon())
     }
 
     /// Refuses callers from networks that need credentials for the route.

@@ -209,6 +209,7 @@ pub async fn run(
         }
         call.user = None;
     }
+    call.check_place(route.access.for_parameters(&call.parameters))?;
     let (body, file) = read_input(route, &call, body).await?;
     let is_partial = route.method == Method::PATCH;
     if let Some(shape) = route.inputs.body.filter(|_| is_partial) {

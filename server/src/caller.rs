@@ -11,6 +11,7 @@ use media::Connection;
 use warp::Filter;
 
 use super::accept::LocalAddr;
+use super::admission::RequestPlace;
 use super::base_url::{BaseUrl, authority};
 
 /// Maximum length of a stored user agent, in characters.
@@ -36,6 +37,8 @@ pub struct Caller {
     pub base_url: BaseUrl,
     /// `None`: the request arrived from the client.
     pub passed_by: Option<PassedBy>,
+    /// What the connection of the request counts as.
+    pub place: RequestPlace,
 }
 
 impl Caller {
@@ -47,6 +50,7 @@ impl Caller {
             agent: headers.get(USER_AGENT).map(|it| agent(it.as_bytes())).unwrap_or_default(),
             base_url: BaseUrl::new(headers, origin.is_by_trusted_proxy(), &authority(local)),
             passed_by: None,
+            place: RequestPlace::default(),
         }
     }
 
@@ -68,8 +72,10 @@ pub fn caller() -> impl Filter<Extract = (Caller,), Error = warp::Rejection> + C
         .and(warp::ext::get::<Origin>())
         .and(warp::header::headers_cloned())
         .and(warp::ext::optional::<PassedBy>())
-        .map(|connection, LocalAddr(local), origin, headers: HeaderMap, passed_by| Caller {
+        .and(warp::ext::optional::<RequestPlace>())
+        .map(|connection, LocalAddr(local), origin, headers: HeaderMap, passed_by, place: Option<_>| Caller {
             passed_by,
+            place: place.unwrap_or_default(),
             ..Caller::new(connection, origin, local, &headers)
         })
 }

@@ -161,7 +161,10 @@ impl<S> RouteTable<S> {
         let (connection, local) = (extensions.get::<Arc<Connection>>(), extensions.get::<LocalAddr>());
         let (Some(connection), Some(LocalAddr(local))) = (connection, local) else { return Ok(()) };
         let origin = self.origins.origin(connection.peer.ip(), local.ip(), request.headers());
-        let counted = extensions.get::<ConnectionGuard>().map_or(Ok(()), |it| it.count_for(origin.address()));
+        let guard = extensions.get::<ConnectionGuard>();
+        let counted = guard.map_or(Ok(()), |it| it.count_for(origin.address()));
+        let place = guard.map(ConnectionGuard::request_place).unwrap_or_default();
+        request.extensions_mut().insert(place);
         request.extensions_mut().insert(origin);
         counted
     }

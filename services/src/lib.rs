@@ -12,6 +12,8 @@ mod followed_guides;
 pub mod guide;
 pub mod http_client;
 pub mod image_types;
+mod log_repeats;
+mod log_text;
 pub mod logo_cache;
 pub mod matching;
 pub mod metrics;

@@ -22,6 +22,7 @@ use domain::ids::{AccountId, GuideSourceId};
 use domain::logo::{Logo, logo_copy_path};
 use domain::source_url::SourceUrl;
 use domain::stream::RequestHeaders;
+use media::spawn_blocking;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use storage::Models;
@@ -229,7 +230,7 @@ impl LogoCache {
     /// Returns the copy, and whether it is fresh.
     async fn read(self: &Arc<Self>, name: &str) -> Option<(Bytes, bool)> {
         let (cache, name) = (Arc::clone(self), name.to_owned());
-        let reading = tokio::task::spawn_blocking(move || {
+        let reading = spawn_blocking(move || {
             let copied_at = {
                 let mut state = cache.state.lock();
                 let copies = state.copies.get_or_insert_with(|| Copies::new(&cache.folder));
@@ -283,7 +284,7 @@ impl Fetching {
             }
         };
         let (saving, name) = (Arc::clone(cache), self.name.clone());
-        let saved = tokio::task::spawn_blocking(move || saving.save(&name, &bytes)).await;
+        let saved = spawn_blocking(move || saving.save(&name, &bytes)).await;
         if let Ok(Err(error)) = saved {
             debug!("failed to keep a logo: {error}");
             // Without a copy it would be fetched with each request.

@@ -11,6 +11,8 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
+use crate::log_text::Escaped;
+
 /// Number of lines that are kept.
 pub const LINES_MAX: usize = 2_000;
 /// Maximum length of a line, in bytes; the rest is cut off.
@@ -99,8 +101,8 @@ impl Visit for LineText {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         // Writing to a text cannot fail.
         let _ = match field.name() {
-            "message" => write!(Limited(&mut self.message), "{value:?}"),
-            name => write!(Limited(&mut self.values), " {name}={value:?}"),
+            "message" => write!(Escaped(Limited(&mut self.message)), "{value:?}"),
+            name => write!(Escaped(Limited(&mut self.values)), " {name}={value:?}"),
         };
     }
 }

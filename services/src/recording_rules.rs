@@ -23,6 +23,7 @@ use domain::setting::CoreSetting;
 use domain::stream::Stream;
 use domain::user::{User, UserLevel};
 use jiff::tz::TimeZone;
+use media::spawn_blocking;
 use parking_lot::Mutex;
 use server::reply::Refusal;
 use storage::{Change, ChangeMessage, Models, Record, Write};
@@ -165,7 +166,7 @@ impl RecordingRules {
     pub async fn evaluate(&self, scope: RuleScope) -> Result<EvaluatedRules, Refusal> {
         let _one_at_a_time = self.state.evaluation.lock().await;
         let rules = self.clone();
-        let planned = tokio::task::spawn_blocking(move || rules.planned(&scope)).await;
+        let planned = spawn_blocking(move || rules.planned(&scope)).await;
         let (changes, mut evaluated) = planned
             .map_err(|error| Refusal::fault(format_args!("apply the rules of recordings: {error}")))?;
         if changes.is_empty() {

@@ -2,9 +2,9 @@
 
 use actors::{Events, now_ms};
 use domain::event::{Event, EventBody};
+use media::spawn_blocking;
 use server::refusals::refused_writes;
 use storage::Store;
-use tokio::task::spawn_blocking;
 use tracing::warn;
 
 use crate::open_store::complete;
@@ -27,7 +27,7 @@ pub async fn follow(store: Store, events: Events) {
         }
         if !was_stopped && let Some(store) = incomplete.take() {
             // Does not keep the events waiting.
-            spawn_blocking(move || {
+            drop(spawn_blocking(move || {
                 if store.writes_shared()
                     && let Err(error) = complete(&store)
                 {
@@ -35,7 +35,7 @@ pub async fn follow(store: Store, events: Events) {
                         "failed to add the records that every store needs; the next start adds them: {error}"
                     );
                 }
-            });
+            }));
         }
         if stop_reason.changed().await.is_err() {
             return;

@@ -9,13 +9,15 @@ use domain::setting::CoreSetting;
 use jiff::Zoned;
 use storage::{ChangeMessage, Models, Record};
 use tracing::{Level, info, warn};
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{FilterExt, Targets};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::FormatTime;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry, fmt, reload};
 
+use crate::log_repeats::LogRepeats;
+use crate::log_text::EscapedFields;
 use crate::recent_log::{RecentLog, RecentLogLayer};
 
 /// The log level of this process.
@@ -36,12 +38,13 @@ pub fn start(log: &Log) -> LogLevel {
     let (filter, handle) = reload::Layer::new(configured_targets(&log.level));
     let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
     let lines = match log.format {
-        LogFormat::Text => lines.with_timer(LocalTime).boxed(),
+        LogFormat::Text => lines.with_timer(LocalTime).fmt_fields(EscapedFields).boxed(),
         LogFormat::Json => lines.json().flatten_event(true).with_ansi(false).boxed(),
     };
     let recent = RecentLog::default();
     let is_collected = |target: &str, level: Level| level <= Level::WARN || is_own_module(target);
     let lines = lines.and_then(RecentLogLayer { log: recent.clone(), is_collected });
+    let filter = filter.and(LogRepeats::default());
     let started = tracing_subscriber::registry().with(lines.with_filter(filter)).try_init();
     if started.is_err() {
         tracing::debug!("logging was started before");

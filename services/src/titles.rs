@@ -10,6 +10,7 @@ use domain::user::{User, UserLevel};
 use domain::vod::query::{VodSnapshot, VodSources};
 use domain::vod::visible::{VodLimits, visible};
 use domain::vod::{AccountCategory, Episode, Relation, RelationId, Title, TitleDetails};
+use media::spawn_blocking;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
 use storage::{Models, NotReady, Table};
@@ -137,7 +138,7 @@ impl Titles {
 pub async fn reading<R: Send + 'static>(
     read: impl FnOnce() -> Result<R, storage::Error> + Send + 'static,
 ) -> Result<R, Refusal> {
-    let done = tokio::task::spawn_blocking(read).await;
+    let done = spawn_blocking(read).await;
     Ok(done.map_err(|error| Refusal::fault(format_args!("read titles: {error}")))??)
 }
 

@@ -15,6 +15,7 @@ use domain::playlist::catalogue::{Catalogue, CatalogueBuilder};
 use domain::playlist::m3u::{PlaylistItem, PlaylistLimits, PlaylistParser};
 use domain::stream::RequestHeaders;
 use domain::user::{User, UserLevel};
+use media::spawn_blocking;
 use rest::demo::Demo;
 use services::addresses::stream_address;
 use services::auth::hash_password;
@@ -102,7 +103,7 @@ pub async fn run(
 async fn create_admin(store: &Store, password: &str) -> Result<UserId, storage::Error> {
     let user = User { is_superuser: true, ..User::new(UserId(1), ADMIN, UserLevel::Admin, now_ms()) };
     let (id, password) = (user.id, password.to_owned());
-    let hash = tokio::task::spawn_blocking(move || hash_password(&password)).await;
+    let hash = spawn_blocking(move || hash_password(&password)).await;
     let user = User { password: Some(hash.map_err(|_| storage::Error::Panicked)?), ..user };
     store.write(move |write| write.put(&user)).await?;
     Ok(id)

@@ -20,7 +20,7 @@ use domain::secret::Secret;
 use domain::settings::Settings;
 use domain::user::UserLevel;
 use domain::video_page::PAGE_PROGRAM;
-use media::{DialSettings, Launcher, TcpDial, can_restrict_files};
+use media::{BlockingError, DialSettings, Launcher, TcpDial, can_restrict_files, spawn_blocking};
 use node::archives::follow_archives;
 use node::fetch::FetchForNodes;
 use node::forward::Forwarder;
@@ -79,6 +79,16 @@ pub struct Runtimes {
 }
 
 impl Runtimes {
+    /// Runs a function on a thread of the control plane that may block. It begins at once.
+    fn blocking<R: Send + 'static, F: FnOnce() -> R + Send + 'static>(
+        &self,
+        work: F,
+    ) -> impl Future<Output = Result<R, StartError>> + use<R, F> {
+        let _entered = self.work.enter();
+        let done = spawn_blocking(work);
+        async move { done.await.map_err(StartError::Blocking) }
+    }
+
     /// Uses the caller's runtime for both.
     pub fn current() -> Self {
         Runtimes { packets: Handle::current(), work: Handle::current() }
@@ -102,6 +112,8 @@ pub enum StartError {
     Membership(#[from] MembershipError),
     #[error("a runtime has shut down")]
     Runtime,
+    #[error("a step of the start has no result: {0}")]
+    Blocking(BlockingError),
 }
 
 /// The process that had the sockets before, with the slots and the membership that it still uses.
@@ -160,13 +172,12 @@ impl Gateway {
         let config = Config { api_listen, player_listen, ..config };
 
         store.set_disk_timeout(config.limits.disk_timeout);
-        let opened = runtimes.work.spawn_blocking(move || {
+        let opened = runtimes.blocking(move || {
             let models = Models::new(store)?;
             let guide_files = GuideFiles::from_store(&models.store)?;
             Ok((models, guide_files))
         });
-        let (models, guide_files) =
-            opened.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
+        let (models, guide_files) = opened.await?.map_err(StartError::Store)?;
         for account in models.accounts.load().iter().filter(|it| !it.certificates.verify) {
             warn!(account = account.name, account.id = %account.id, "the account accepts any certificate");
         }
@@ -190,16 +201,15 @@ impl Gateway {
         let admission = Admission::behind(config.trusted_proxies.clone(), connections_max, per_address_max);
         let origins = {
             let config = config.clone();
-            let detected = runtimes.work.spawn_blocking(move || Origins::new(&config));
-            Arc::new(detected.await.map_err(|_| StartError::Runtime)?)
+            Arc::new(runtimes.blocking(move || Origins::new(&config)).await?)
         };
         origins.log(&config);
         let contexts = {
             let (system, admission) = (Arc::clone(&system), Arc::clone(&admission));
             let new = move || Contexts::new(config, models, guide_files, &system, fetch, admission);
-            runtimes.work.spawn_blocking(new)
+            runtimes.blocking(new)
         };
-        let contexts = contexts.await.map_err(|_| StartError::Runtime)?.map_err(StartError::Store)?;
+        let contexts = contexts.await?.map_err(StartError::Store)?;
         let Contexts { frame, rest: context, players } = contexts;
         let pushed = Arc::new(push_context(&context));
         let frame = Arc::new(frame);
@@ -268,7 +278,7 @@ impl Gateway {
         }
         // After the ports answer; no plugin delays the start.
         let for_plugins = Arc::clone(&context);
-        let starting = runtimes.work.spawn_blocking(move || {
+        let starting = runtimes.blocking(move || {
             let calls = Arc::new(rest::plugin_calls(&frame));
             let answer: ApiCalls = Arc::new(move |caller, call| {
                 let calls = Arc::clone(&calls);
@@ -276,6 +286,11 @@ impl Gateway {
             });
             let RestContext { models, config, plugins, .. } = &*for_plugins;
             plugins.processes.start(models.clone(), config, &plugins.installed.files, answer);
+        });
+        let starting = runtimes.work.spawn(async move {
+            if let Err(error) = starting.await {
+                warn!("failed to start the plugins: {error}");
+            }
         });
         let cluster_plugins = context.nodes.node().map(|_| {
             let context = Arc::clone(&context);
@@ -551,11 +566,11 @@ async fn start_system(
         unpacked_bytes_max: config.limits.guide_unpacked_bytes_max,
     };
     let (targets, files) = (models.clone(), PluginFiles::new(&config.data_dir));
-    let plugins = runtimes.work.spawn_blocking(move || PluginTargets::read(targets, files));
+    let plugins = runtimes.blocking(move || PluginTargets::read(targets, files));
     let of_app = fetch.clone();
     let integrations = IntegrationParts {
         models: models.clone(),
-        plugins: plugins.await.map_err(|_| StartError::Runtime)?,
+        plugins: plugins.await?,
         own_listeners,
         settings: config.integrations.settings(config.user_agent.clone()),
         is_edge,
@@ -607,6 +622,7 @@ fn push_context(context: &RestContext) -> PushContext {
         vod_importer: context.imports.vod_importer.clone(),
         guide_refreshes: context.guide.guide_refreshes.clone(),
         nodes: Arc::clone(&context.nodes),
+        sockets_per_user_max: context.config.limits.websockets_per_user_max,
         views: StatisticsViews { films: pushed_stats, past: pushed_past_stats, channel: pushed_channel },
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use actors::{Draining, OtherSlot, System};
 use domain::cluster::BootTime;
 use domain::cluster::record::Incarnation;
-use media::RingDirectory;
+use media::{RingDirectory, spawn_blocking};
 use node::port::NodePort;
 use rest::context::RestContext;
 use server::accept::Server;
@@ -59,8 +59,8 @@ impl Gateway {
             }
         }
         let store = self.context.models.store.clone();
-        let is_served = draining.n_channels() > 0
-            && tokio::task::spawn_blocking(move || store.release()).await.unwrap_or_default();
+        let is_served =
+            draining.n_channels() > 0 && spawn_blocking(move || store.release()).await.unwrap_or_default();
         if !is_served {
             return Drained::Ended(self.finish_stop(deadline).await);
         }
@@ -114,7 +114,7 @@ impl Gateway {
         }
         // Not earlier: until the last response, a handler may still write.
         let store = self.context.models.store.clone();
-        let closed = tokio::task::spawn_blocking(move || store.close()).await.is_ok();
+        let closed = spawn_blocking(move || store.close()).await.is_ok();
         let is_clean = actors_ended && api_ended && player_ended && closed;
         info!(clean = is_clean, "gateway stopped");
         Stopped { is_clean }

@@ -1,6 +1,7 @@
 //! A full disk: everybody who has to know learns it, playback goes on, and so do writes once there is room.
 
 use domain::stream::Stream;
+use domain::time::iso_millis;
 use serde_json::{Value, json};
 
 use crate::support::api::{ADMIN, Api, ApiReply, PASSWORD};
@@ -186,4 +187,38 @@ async fn an_import_on_a_full_disk_is_refused_as_a_whole_and_goes_on_once_there_i
     assert_eq!((&done["outcome"], &done["good_entries"]), (&json!("success"), &json!(N)), "{done}");
     assert_eq!(stored().len(), N + 1, "with the stream that plays");
     assert!(player.is_watching());
+}
+
+// The recording asked the provider for the channel every few seconds, and the log had 66 lines in 20 s.
+// Holds T-disk.1.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recording_on_a_full_disk_leaves_the_provider_alone_and_goes_on_once_there_is_room() {
+    const RECORDINGS: &str = "/api/channels/recordings/";
+    let disk = SmallDisk::new(128);
+    let provider = Provider::start();
+    provider.path(NEWS).plays(Picture::new("news"));
+    let list = provider.playlist(&[("news", "News", NEWS)]);
+    let gateway = Setup::new().list(&list).folder(disk.path()).start().await;
+    let admin = Api::first_admin(&gateway).await;
+    let time = |after_ms: i64| iso_millis(actors::now_ms() + after_ms);
+    let channel = gateway.channel("News").id;
+    let body = json!({ "channel": channel, "start_time": time(0), "end_time": time(3_600_000) });
+    let made = admin.post(RECORDINGS, body).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    let path = format!("{RECORDINGS}{}/", made.body["id"]);
+    let recording = async || admin.get(&path).await.body;
+    until_async("the first packets", async || recording().await["file_size"].as_u64() > Some(200_000)).await;
+
+    let other_data = disk.fill_up();
+    until_async("the end of the connection", async || provider.open_on(NEWS) == 0).await;
+    let n_asked = provider.path(NEWS).n_requests();
+    assert_eq!(admin.post("/api/channels/groups/", json!({ "name": "one" })).await.status, 503);
+    assert_eq!(recording().await["status"], "recording");
+    std::fs::remove_file(other_data).unwrap();
+    until_async("the rest of the recording", async || {
+        let gap = recording().await["gaps"][0].clone();
+        gap["reason"] == "the disk is full" && gap["end"].is_string()
+    })
+    .await;
+    assert_eq!(provider.path(NEWS).n_requests(), n_asked + 1);
 }

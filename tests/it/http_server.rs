@@ -6,10 +6,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use crate::support::api::Api;
 use crate::support::client::{Player, Request, connect, fetch, say};
 use crate::support::gateway::{Setup, TestGateway};
 use crate::support::signal::Picture;
 use crate::support::upstream::{MockResponse, Provider};
+use crate::support::users::create_user;
 use crate::support::{WAIT_MAX, eventually};
 
 const NEWS: &str = "/live/anna/news.ts";
@@ -122,6 +124,36 @@ async fn a_connection_over_the_limit_gets_503_and_the_others_continue() {
         })
         .await;
     }
+}
+
+// Behind the NAT of a provider, players without a login kept everybody else out.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn players_without_a_login_leave_a_part_of_the_connections_of_their_address_to_users() {
+    let (_provider, list) = list();
+    let setup = Setup::new().list(&list).config(|it| it.limits.connections_per_address_max = 8);
+    let gateway = setup.start().await;
+    let admin = Api::first_admin(&gateway).await;
+    let anna = create_user(&gateway, "anna", |_| {}).await;
+    let mut watching = Vec::new();
+    for _ in 0..6 {
+        let player = gateway.watch("News").await;
+        player.sees("news").await;
+        watching.push(player);
+    }
+    let refused = fetch(gateway.address, gateway.get("News")).await;
+    assert_eq!((refused.status(), refused.header("retry-after")), (503, Some("3")));
+    let text = refused.text();
+    assert!(text.contains("is 6") && text.contains("limits.connections_per_address_max"), "{text}");
+    let with_key = gateway.get("News").header("X-API-Key", &anna.api_key);
+    let of_user = Player::ask(gateway.address, with_key).await;
+    of_user.sees("news").await;
+    for player in &watching {
+        player.more_bytes(50_000).await;
+    }
+    let problems = admin.get("/api/core/health/").await.body["problems"].clone();
+    let problem = problems.as_array().unwrap().iter().find(|it| it["kind"] == "connections_limit").unwrap();
+    let message = problem["message"].as_str().unwrap();
+    assert!(message.contains("127.0.0.1") && message.contains("limit of 8"), "{problem}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

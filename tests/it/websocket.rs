@@ -112,6 +112,25 @@ async fn a_socket_opens_with_every_kind_of_credentials_on_both_ports() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_has_as_many_sockets_as_the_setting_allows() {
+    let gateway = Setup::new().config(|it| it.limits.websockets_per_user_max = 2).start().await;
+    let (anna, root) = (
+        new_user(&gateway, "anna", UserLevel::Standard).await,
+        new_user(&gateway, "root", UserLevel::Admin).await,
+    );
+    let open = async |user: &TestUser| {
+        let path = format!("/ws/?token={}", user.token(&gateway));
+        WebSocketClient::open(gateway.address, &path, &[]).await
+    };
+    let first = open(&anna).await.unwrap();
+    let _second = open(&anna).await.unwrap();
+    assert_eq!(open(&anna).await.err(), Some(503));
+    assert!(open(&root).await.is_ok());
+    drop(first);
+    crate::support::until_async("a free socket", async || open(&anna).await.is_ok()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_valid_credentials_the_upgrade_returns_401() {
     let gateway = Setup::new().start().await;
     let anna = new_user(&gateway, "anna", UserLevel::Admin).await;

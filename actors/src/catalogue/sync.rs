@@ -11,8 +11,8 @@ use domain::ids::VodCategoryId;
 use domain::panel::PanelLogin;
 use domain::panel::vod::SkippedElements;
 use domain::vod::{AccountCategory, TitleKind};
+use media::spawn_blocking;
 use storage::{LandedTitles, Models, TitleSync};
-use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 

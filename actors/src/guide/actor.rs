@@ -1,6 +1,6 @@
 //! The message loop: the queue of refreshes of guides.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -35,6 +35,9 @@ const RUNNING_MAX: usize = 1;
 /// Interval at which due schedules are checked. Schedules are in minutes.
 const CHECK_PERIOD: Duration = Duration::from_secs(10);
 
+/// Interval at which damaged guides are looked for.
+const FILES_PERIOD: Duration = Duration::from_secs(1);
+
 /// Maximum wait for a refresh to end when the system stops. It is cancelled before.
 const STOP_DEADLINE: Duration = Duration::from_millis(800);
 
@@ -55,6 +58,8 @@ type Done = Result<GuideSummary, GuideError>;
 pub(crate) struct GuideImports {
     pub(crate) models: Models,
     pub(crate) work: Arc<GuideWork>,
+    /// The sources whose guide is missing or damaged on the disk.
+    pub(crate) damaged: Arc<dyn Fn() -> Vec<GuideSourceId> + Send + Sync>,
     /// Milliseconds since 1970.
     pub(crate) now: Arc<dyn Fn() -> i64 + Send + Sync>,
 }
@@ -77,10 +82,12 @@ pub(crate) struct State {
     /// End of the last refresh of each source, in case it could not be stored.
     tried: BTreeMap<GuideSourceId, i64>,
     retries: BTreeMap<GuideSourceId, Retry>,
+    /// Sources with a damaged guide that was fetched again. If that failed, its retries and the schedule follow.
+    mended: BTreeSet<GuideSourceId>,
     /// Start of the last download from each panel account.
     panels: BTreeMap<AccountId, Instant>,
     schedules: ScheduleWatch,
-    _ticker: AbortOnDropHandle<()>,
+    _tickers: [AbortOnDropHandle<()>; 2],
 }
 
 /// The tries after a failure.
@@ -104,16 +111,20 @@ impl ractor::Actor for Actor {
     ) -> Result<State, ActorProcessingErr> {
         // Refreshes of a previous actor ended with it.
         arguments.progress.interrupt_all();
-        let ticker = tasks::ticks(&myself, CHECK_PERIOD, || Message::CheckSchedules);
+        let tickers = [
+            tasks::ticks(&myself, CHECK_PERIOD, || Message::CheckSchedules),
+            tasks::ticks(&myself, FILES_PERIOD, || Message::CheckFiles),
+        ];
         Ok(State {
             arguments,
             myself,
             refreshes: RefreshQueue::new(RUNNING_MAX),
             tried: BTreeMap::new(),
             retries: BTreeMap::new(),
+            mended: BTreeSet::new(),
             panels: BTreeMap::new(),
             schedules: ScheduleWatch::default(),
-            _ticker: ticker,
+            _tickers: tickers,
         })
     }
 
@@ -131,7 +142,7 @@ impl ractor::Actor for Actor {
             match message {
                 Message::Refresh { reply, .. } => answer(reply, GuideRefreshStart::NoSuchSource),
                 Message::Changed { reply, .. } => answer(reply, ()),
-                Message::CheckSchedules | Message::Finished { .. } => {}
+                Message::CheckSchedules | Message::CheckFiles | Message::Finished { .. } => {}
             }
             return Ok(());
         };
@@ -152,6 +163,7 @@ impl ractor::Actor for Actor {
                 }
                 state.start_next(&imports);
             }
+            Message::CheckFiles => state.mend(&imports),
             Message::Finished { source, job, done } => state.finished(&imports, source, job, done),
         }
         Ok(())
@@ -174,7 +186,7 @@ impl State {
             None => return GuideRefreshStart::NoSuchSource,
             Some(it) if !it.kind.is_refreshed() => return GuideRefreshStart::NotRefreshed,
             Some(it) if !it.is_active => return GuideRefreshStart::Inactive,
-            Some(it) if !has_location(it) => return GuideRefreshStart::NoLocation,
+            Some(it) if !it.has_location() => return GuideRefreshStart::NoLocation,
             Some(_) => {}
         }
         let job = Uuid::new_v4();
@@ -274,6 +286,23 @@ impl State {
         self.retries.insert(source, Retry { n_failed: n_failed + 1, due });
     }
 
+    /// Fetches guides again whose file is damaged, as soon as that was found.
+    fn mend(&mut self, imports: &GuideImports) {
+        // In a cluster, this is the work of the node that writes the configuration.
+        if !imports.models.store.writes_shared() {
+            return;
+        }
+        let damaged = (imports.damaged)();
+        self.mended.retain(|it| damaged.contains(it));
+        let sources = imports.models.guide_sources.load();
+        for source in damaged.iter().filter_map(|it| sources.get(it.0)).filter(|it| it.can_be_refreshed()) {
+            if self.refreshes.job(source.id).is_none() && self.mended.insert(source.id) {
+                warn!(source.id = %source.id, "guide \"{}\" is damaged and is fetched again", source.name);
+                self.request(imports, source.id, false);
+            }
+        }
+    }
+
     /// Starts the refreshes that are due.
     fn check_schedules(&mut self, imports: &GuideImports, missed: Missed, now: i64) {
         let settings = imports.models.settings.load();
@@ -281,7 +310,7 @@ impl State {
             schedule::time_zone(time_zone(settings.one_by("key", SYSTEM_SETTINGS).map(|it| &it.value)));
         let states = imports.models.guide_states.load();
         let sources = imports.models.guide_sources.load();
-        for source in sources.iter().filter(|it| it.is_active && it.kind.is_refreshed() && has_location(it)) {
+        for source in sources.iter().filter(|it| it.can_be_refreshed()) {
             let written = states.get(source.id.0).and_then(|it| it.tried_at);
             let tried_at = written.max(self.tried.get(&source.id).copied());
             let retry = self.retries.get(&source.id).and_then(|it| it.due);
@@ -293,15 +322,6 @@ impl State {
                 self.request(imports, source.id, false);
             }
         }
-    }
-}
-
-/// Returns whether there is something that a refresh can read.
-fn has_location(source: &GuideSource) -> bool {
-    match source.kind {
-        GuideSourceKind::Xmltv => source.url.is_some() || source.file.is_some(),
-        GuideSourceKind::Panel => source.account.is_some(),
-        _ => true,
     }
 }
 

@@ -16,6 +16,8 @@ pub(crate) enum Message {
     Changed { source: GuideSourceId, has_new_guide: bool, force: bool, reply: RpcReplyPort<()> },
     /// Starts refreshes that are due.
     CheckSchedules,
+    /// Guides whose file is damaged are fetched again.
+    CheckFiles,
     /// A refresh ended.
     Finished { source: GuideSourceId, job: Uuid, done: Result<GuideSummary, GuideError> },
 }

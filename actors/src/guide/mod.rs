@@ -152,11 +152,11 @@ impl GuideRefreshes {
 impl GuideImports {
     /// Creates the production implementation of refreshes.
     pub(crate) fn new(parts: GuideParts) -> Self {
-        let models = parts.models.clone();
+        let (models, files) = (parts.models.clone(), parts.files.clone());
         let work = Arc::new(move |source, options, report| {
             let parts = parts.clone();
             Box::pin(async move { refresh_guide(&parts, source, options, report).await }) as _
         });
-        Self { models, work, now: Arc::new(now_ms) }
+        Self { models, work, damaged: Arc::new(move || files.damaged()), now: Arc::new(now_ms) }
     }
 }

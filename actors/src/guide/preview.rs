@@ -12,9 +12,9 @@ use domain::guide::state::GuideState;
 use domain::guide::xmltv::XmltvSummary;
 use domain::ids::GuideSourceId;
 use domain::source_url::SourceUrl;
+use media::spawn_blocking;
 use storage::guide::StoredProgramme;
 use tokio::runtime::Handle;
-use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 

@@ -32,6 +32,8 @@ struct Turns {
     begun: Arc<Mutex<Vec<(u32, Duration, bool)>>>,
     /// Each permit lets one refresh end.
     ends: Arc<Semaphore>,
+    /// Sources whose guide is damaged on the disk.
+    damaged: Arc<Mutex<Vec<GuideSourceId>>>,
 }
 
 /// The behaviour of the refresh of a source with this name.
@@ -84,9 +86,13 @@ impl Turns {
             })
         });
         let now = Arc::new(move || START + i64::try_from(began.elapsed().as_millis()).unwrap());
-        scenario.system.set_guide_imports(GuideImports { models: models.clone(), work, now });
+        let damaged = Arc::<Mutex<Vec<GuideSourceId>>>::default();
+        let of_disk = Arc::clone(&damaged);
+        let of_disk = Arc::new(move || of_disk.lock().clone());
+        let imports = GuideImports { models: models.clone(), work, damaged: of_disk, now };
+        scenario.system.set_guide_imports(imports);
         let guides = scenario.system.guide_refreshes();
-        Self { scenario, guides, models, begun, ends }
+        Self { scenario, guides, models, begun, ends, damaged }
     }
 
     async fn refresh(&self, source: u32) -> GuideRefreshStart {
@@ -176,6 +182,31 @@ async fn only_an_active_source_with_something_to_fetch_is_refreshed() {
     assert_eq!(turns.refresh(4).await, GuideRefreshStart::NoSuchSource);
     sleep(MINUTE).await;
     assert!(turns.begun().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_damaged_guide_is_fetched_again_at_once_if_its_source_can_be_read() {
+    let turns = Turns::new(&["a", "off", "is empty", "breaks off"], |it| {
+        it.is_active = it.name != "off";
+        // Never by the schedule.
+        it.schedule = RefreshSchedule { interval_hours: 0, ..it.schedule.clone() };
+    })
+    .await;
+    turns.ends.add_permits(10);
+    sleep(MINUTE).await;
+    assert!(turns.begun().is_empty());
+    *turns.damaged.lock() = (1..=4).map(GuideSourceId).collect();
+    sleep(MINUTE / 2).await;
+    assert_eq!(turns.begun(), [1, 3, 4]);
+    // Only a failure that may be temporary is tried again.
+    sleep(5 * MINUTE).await;
+    assert_eq!(turns.begun(), [1, 3, 4, 4]);
+    // A good file is damaged once more.
+    turns.damaged.lock().clear();
+    sleep(MINUTE / 2).await;
+    turns.damaged.lock().push(GuideSourceId(1));
+    sleep(MINUTE / 2).await;
+    assert_eq!(turns.begun(), [1, 3, 4, 4, 1]);
 }
 
 #[tokio::test(start_paused = true)]

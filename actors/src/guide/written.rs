@@ -7,10 +7,10 @@ use domain::guide::programme::{self, Programme, ProgrammeId};
 use domain::guide::source::{GuideSource, GuideSourceKind};
 use domain::guide::state::{GuideState, GuideStatus};
 use domain::ids::{GuideChannelId, GuideSourceId};
+use media::spawn_blocking;
 use storage::guide::{GuideFiles, StoredProgramme};
 use storage::{BulkWrite, Models};
 use tokio::sync::Mutex;
-use tokio::task::spawn_blocking;
 
 use super::collector::{CHANNEL_ID_MAX, CollectedChannels, DAY_SECONDS};
 use super::error::GuideError;

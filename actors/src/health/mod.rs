@@ -17,6 +17,7 @@ use domain::ids::StreamId;
 use domain::playout::Lack;
 use domain::stream::Stream;
 use media::error::{Scope, UpstreamError};
+use media::spawn_blocking;
 use parking_lot::Mutex;
 use storage::{Models, Write};
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -226,7 +227,7 @@ impl HealthTable {
 /// Measures and writes until it is dropped. Begins with the stored values, so it can be restarted at any time.
 pub(crate) async fn keep(table: HealthTable, models: Models) {
     let (loading, of) = (table.clone(), models.clone());
-    match tokio::task::spawn_blocking(move || loading.load(&of)).await {
+    match spawn_blocking(move || loading.load(&of)).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => warn!("failed to read the health of streams: {error}"),
         Err(error) => warn!("failed to read the health of streams: {error}"),

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use domain::limits::anonymous_share;
 use tokio::sync::OnceCell;
 
 use super::{HlsSession, SessionEnd, SessionKey};
@@ -33,16 +34,23 @@ impl SessionTable {
         if let Some(opening) = self.by_key.get(key) {
             return Some(Arc::clone(opening));
         }
-        let n_of_address = || self.by_key.keys().filter(|it| it.address == key.address).count();
-        if self.by_key.len() >= max
-            || self.by_token.len() >= max
-            || (per_address_max > 0 && n_of_address() >= per_address_max)
-        {
+        if self.by_key.len() >= max || self.by_token.len() >= max || !self.has_place(key, per_address_max) {
             return None;
         }
         let opening = Opening::default();
         self.by_key.insert(key.clone(), Arc::clone(&opening));
         Some(opening)
+    }
+
+    /// Returns whether the address of a player may have another session. Those without a login leave a part to users.
+    fn has_place(&self, key: &SessionKey, per_address_max: usize) -> bool {
+        if per_address_max == 0 {
+            return true;
+        }
+        let of_address = || self.by_key.keys().filter(|it| it.address == key.address);
+        let n_anonymous = || of_address().filter(|it| it.user.is_none()).count();
+        of_address().count() < per_address_max
+            && (key.user.is_some() || n_anonymous() < anonymous_share(per_address_max))
     }
 
     pub(super) fn insert(&mut self, session: Arc<HlsSession>) {
@@ -86,5 +94,36 @@ impl SessionTable {
 
     pub(super) fn len(&self) -> usize {
         self.by_token.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::output_format::{SegmentContainer, StreamFormat};
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::plans::Target;
+
+    #[test]
+    fn sessions_without_a_login_leave_a_quarter_of_those_of_their_address_to_users() {
+        let mut table = SessionTable::default();
+        let mut opens = |user: Option<&str>, address: &str, n: usize| {
+            let key = SessionKey {
+                target: Target::Channel(Uuid::nil()),
+                user: user.map(str::to_owned),
+                address: address.parse().unwrap(),
+                agent: n.to_string(),
+                format: StreamFormat::Hls(SegmentContainer::Ts),
+                profile: None,
+            };
+            table.opening(&key, 100, 8).is_some()
+        };
+        assert!((0..6).all(|n| opens(None, "192.0.2.1", n)));
+        assert!(!opens(None, "192.0.2.1", 6));
+        assert!(opens(None, "192.0.2.1", 0), "one that is open");
+        assert!(opens(None, "192.0.2.2", 6), "another address");
+        assert!((0..2).all(|n| opens(Some("anna"), "192.0.2.1", n)));
+        assert!(!opens(Some("anna"), "192.0.2.1", 2), "the limit of the address");
     }
 }

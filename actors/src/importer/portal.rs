@@ -11,8 +11,8 @@ use domain::ids::{AccountId, ProfileId};
 use domain::panel::{LoginState, ProfileInfo};
 use domain::portal::{PortalError, PortalList, PortalPlace, PortalQuestion, expiry_of, read_genres};
 use domain::source_url::SourceUrl;
+use media::spawn_blocking;
 use storage::Models;
-use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use tracing::debug;
 

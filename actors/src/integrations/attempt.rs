@@ -13,6 +13,7 @@ use domain::integration::{
 use domain::plugin::{PluginKey, RunCause};
 use domain::template::Template;
 use media::source::{ScriptEnd, ScriptJob, run_script};
+use media::spawn_blocking;
 use serde_json::{Map, Value};
 use storage::Write;
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
@@ -227,7 +228,7 @@ pub(super) async fn deliver(
 /// Reads a delivery and where it goes. A record that cannot be read is not attempted.
 async fn load(running: &Running, id: DeliveryId) -> Option<(Delivery, Destination)> {
     let store = running.models.store.clone();
-    let read = tokio::task::spawn_blocking(move || store.collection::<Delivery>().get(id.0));
+    let read = spawn_blocking(move || store.collection::<Delivery>().get(id.0));
     let delivery = match read.await.ok()? {
         Ok(delivery) => delivery?,
         Err(cause) => {
@@ -655,7 +656,7 @@ async fn to_script(
     let Ok(_turn) = running.scripts.acquire().await else { return Attempted::never("scripts do not run") };
     let (checked, dirs) = (script.clone(), running.settings.script_dirs.clone());
     // Again, because the file may be another one since the integration was saved.
-    let checked = tokio::task::spawn_blocking(move || script::check(&checked, &dirs)).await;
+    let checked = spawn_blocking(move || script::check(&checked, &dirs)).await;
     let checked = match checked {
         Ok(Ok(checked)) => checked,
         Ok(Err(wrong)) => return Attempted::never(wrong.reason),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use domain::ids::DeliveryId;
 use domain::integration::{Delivery, DeliveryLogEntry, Integration, IntegrationState, Recipient};
 use domain::plugin::{Plugin, PluginSchedules};
+use media::spawn_blocking;
 use storage::{Change, ChangeMessage, ChangedIds, Record};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tracing::{info, warn};
@@ -128,7 +129,7 @@ async fn begin_or_end(shared: &IntegrationsState, running: &Running, delivers: b
 /// Reads the plugins and their schedules again.
 async fn read_plugins(shared: &IntegrationsState, running: &Running) {
     let targets = running.plugins.clone();
-    let enabled = tokio::task::spawn_blocking(move || targets.read_again()).await.unwrap_or_default();
+    let enabled = spawn_blocking(move || targets.read_again()).await.unwrap_or_default();
     // In a cluster, the node that writes the configuration sets the schedules.
     let delivers = running.models.store.writes_shared();
     for plugin in enabled.into_iter().filter(|_| delivers) {
@@ -163,7 +164,7 @@ fn sync_workers(shared: &Arc<IntegrationsState>, running: &Running, workers: &mu
 /// Reads all deliveries, and the entries of the log that are not known. Returns whether it succeeded.
 async fn read_all(shared: &Arc<IntegrationsState>) -> bool {
     let shared = shared.clone();
-    let read = tokio::task::spawn_blocking(move || {
+    let read = spawn_blocking(move || {
         let Some(running) = shared.running.get() else { return Ok(()) };
         running.read_deliveries().and_then(|()| running.read_log())
     });
@@ -180,7 +181,7 @@ async fn read_all(shared: &Arc<IntegrationsState>) -> bool {
 /// Reads what a commit changed.
 async fn read_change(shared: &Arc<IntegrationsState>, change: Arc<Change>) {
     let all = shared.clone();
-    let read = tokio::task::spawn_blocking(move || {
+    let read = spawn_blocking(move || {
         let Some(running) = all.running.get() else { return Ok(()) };
         match change.ids(Delivery::COLLECTION) {
             Some(ChangedIds::Few(ids)) => running.read_some(ids)?,

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use domain::ids::DeliveryId;
 use domain::integration::{Delivery, Integration, OutboxEvent, PassedEvents, Recipient};
 use domain::plugin::Plugin;
+use media::spawn_blocking;
 use storage::Write;
-use tokio::task::spawn_blocking;
 use tracing::warn;
 
 use super::error::IntegrationError;

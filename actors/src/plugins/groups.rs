@@ -22,7 +22,7 @@ use tracing::{info, warn};
 use crate::memory::usable_bytes;
 
 /// Mount point of the control groups on Linux.
-const ROOT: &str = "/sys/fs/cgroup";
+pub(super) const ROOT: &str = "/sys/fs/cgroup";
 /// The group of the gateway, below the delegated one.
 const GATEWAY: &str = "gateway";
 /// The group of all plugins, below the delegated one.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use domain::plugin::{Lifetime, Limits, PluginGap, PluginKey, PluginState, fields_of_plugin};
 use media::source::PipedCommand;
-use media::{ProgramUser, find_program};
+use media::{ProgramUser, find_program, spawn_blocking};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -129,7 +129,7 @@ impl Life {
     /// Reads the plugin as it is installed now.
     pub(super) async fn read(&self) -> Option<InstalledPlugin> {
         let (shared, key) = (self.shared.clone(), self.key.clone());
-        let read = tokio::task::spawn_blocking(move || shared.parts.get()?.backend.installed(&key));
+        let read = spawn_blocking(move || shared.parts.get()?.backend.installed(&key));
         read.await.ok().flatten()
     }
 
@@ -450,7 +450,7 @@ impl Life {
         };
         let mut end = self.converse(installed, command, permit).await;
         if let Some(group) = group {
-            let removed = tokio::task::spawn_blocking(move || {
+            let removed = spawn_blocking(move || {
                 let ran_out = group.ran_out_of_memory();
                 group.remove();
                 ran_out
@@ -474,7 +474,7 @@ impl Life {
     ) -> Result<Option<PluginGroup>, String> {
         let Some(groups) = self.parts().and_then(|it| it.groups.clone()) else { return Ok(None) };
         let key = self.key.clone();
-        let created = tokio::task::spawn_blocking(move || groups.create(&key, &limits)).await;
+        let created = spawn_blocking(move || groups.create(&key, &limits)).await;
         let group = created.map_err(|_| "a bug: its control group cannot be created".to_owned())??;
         if let Some(strictness) = &mut command.confinement.strictness {
             strictness.control_group = Some(group.folder.clone());
@@ -530,7 +530,7 @@ async fn prepare(
     let (backend, key) = (parts.backend.clone(), key.clone());
     let given_up = CancellationToken::new();
     let _gives_up = given_up.clone().drop_guard();
-    let blocking = tokio::task::spawn_blocking(move || {
+    let blocking = spawn_blocking(move || {
         // Another preparation, which was given up, would otherwise give the files to its own user after this one.
         let _turn = entry.preparation.lock();
         if given_up.is_cancelled() {

@@ -42,9 +42,9 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use domain::plugin::{Permissions, PluginGap, PluginKey, PluginState, RunCause};
-use media::Launcher;
+use domain::plugin::{LackingPart, Permissions, PluginGap, PluginKey, PluginState, RunCause};
 use media::closer::Closer;
+use media::{Launcher, spawn_blocking};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::runtime::Handle;
@@ -287,11 +287,18 @@ impl Plugins {
         parts.map(|it| PluginGap::from_permissions(permissions, &it.enforced)).unwrap_or_default()
     }
 
+    /// Returns the parts of the confinement of plugins that this machine lacks. Empty where no plugin starts, and until the
+    /// gateway has started.
+    pub fn lacking_parts(&self) -> Vec<LackingPart> {
+        let parts = self.shared.parts.get().filter(|it| !it.settings.is_safe_mode);
+        parts.map(|it| it.lacking.clone()).unwrap_or_default()
+    }
+
     /// Returns the last lines of the log of a plugin, oldest first.
     pub async fn logs(&self, key: &PluginKey, lines_max: usize) -> Vec<String> {
         let Some(parts) = self.shared.parts.get() else { return Vec::new() };
         let folder = OwnFolders::new(&parts.settings.folders, key.as_str()).logs;
-        let read = tokio::task::spawn_blocking(move || log::last_lines(&folder, lines_max));
+        let read = spawn_blocking(move || log::last_lines(&folder, lines_max));
         read.await.unwrap_or_default()
     }
 

@@ -8,6 +8,7 @@ use std::{fs, io};
 
 use domain::plugin::PluginKey;
 use media::source::{PipedCommand, PipedProgram, ProgramEnd, RunEnd};
+use media::spawn_blocking;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tracing::warn;
@@ -67,7 +68,7 @@ impl Plugins {
         }
         let folder = parts.settings.folders.code.join(key.as_str());
         let wanted = requirements.to_vec();
-        let read = tokio::task::spawn_blocking(move || Code::read(&folder, wanted)).await.ok()?;
+        let read = spawn_blocking(move || Code::read(&folder, wanted)).await.ok()?;
         let code = read.ok()?;
         if let Some((mark, scan)) = shared.scans.lock().get(key)
             && *mark == code.mark

@@ -12,6 +12,7 @@ use domain::plugin::{
     actions_of_plugin,
 };
 use media::source::{PipedCommand, PipedProgram, Pipes, ProgramEnd};
+use media::spawn_blocking;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -411,9 +412,7 @@ impl Life {
                         let level = if level.len() <= 8 { level } else { "info".to_owned() };
                         let text = text_of(&params, "message").unwrap_or_default().to_owned();
                         let log = self.entry.log.clone();
-                        let _ =
-                            tokio::task::spawn_blocking(move || log.lock().write(now_ms(), &level, &text))
-                                .await;
+                        let _ = spawn_blocking(move || log.lock().write(now_ms(), &level, &text)).await;
                         Ok(json!({}))
                     }
                     "progress" => {
@@ -553,8 +552,7 @@ impl Life {
             let limit_bytes = u64::from(limit) << 20;
             let (mut bytes, group) = (used.memory_bytes, session.program.id());
             if bytes > limit_bytes {
-                let measured =
-                    tokio::task::spawn_blocking(move || super::usage::shared_memory_of(group)).await;
+                let measured = spawn_blocking(move || super::usage::shared_memory_of(group)).await;
                 bytes = measured.ok().flatten().unwrap_or(bytes);
             }
             if bytes > limit_bytes {
@@ -563,7 +561,7 @@ impl Life {
         }
         if is_rare {
             let folder = self.entry.folders.data.clone();
-            let bytes = tokio::task::spawn_blocking(move || super::usage::folder_bytes(&folder)).await;
+            let bytes = spawn_blocking(move || super::usage::folder_bytes(&folder)).await;
             let bytes = bytes.unwrap_or_default();
             *self.entry.data_bytes.lock() = bytes;
             let limit = installed.limits().data_mib;
@@ -730,7 +728,7 @@ async fn read_log(mut stderr: Receiver, log: Arc<Mutex<PluginLog>>, last_line: A
                 log.lock().redact(last).chars().filter(|it| !it.is_control()).take(300).collect();
         }
         let log = log.clone();
-        let _ = tokio::task::spawn_blocking(move || log.lock().write(now_ms(), "output", &text)).await;
+        let _ = spawn_blocking(move || log.lock().write(now_ms(), "output", &text)).await;
         sleep(LOG_PAUSE).await;
     }
 }

@@ -1,12 +1,14 @@
 //! What the tasks of plugins share.
 
 use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use domain::plugin::{Enforcement, PluginKey};
+use domain::plugin::{ConfinementFacts, Enforcement, LackingPart, PluginKey};
 use media::closer::Closer;
-use media::{Launcher, can_restrict_files, can_restrict_ports, can_restrict_signals};
+use media::{Launcher, can_restrict_files, can_restrict_ports, can_restrict_signals, spawn_blocking};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore, mpsc, watch};
@@ -17,7 +19,7 @@ use tokio_util::task::TaskTracker;
 use super::backend::PluginBackend;
 use super::command::Command;
 use super::confine::{self, OwnFolders};
-use super::groups::ControlGroups;
+use super::groups::{ControlGroups, ROOT};
 use super::log::PluginLog;
 use super::python::{self, Python};
 use super::run::Runs;
@@ -67,6 +69,8 @@ pub(super) struct PluginParts {
     pub(super) settings: PluginSettings,
     pub(super) groups: Option<ControlGroups>,
     pub(super) enforced: Enforcement,
+    /// What this machine lacks to enforce the rest.
+    pub(super) lacking: Vec<LackingPart>,
 }
 
 impl PluginParts {
@@ -80,7 +84,18 @@ impl PluginParts {
             own_user: confine::any_user().is_some(),
             control_group: groups.is_some(),
         };
-        Self { backend, settings, groups, enforced }
+        let lacking = LackingPart::list(&enforced, &confinement_facts());
+        Self { backend, settings, groups, enforced, lacking }
+    }
+}
+
+/// Reads what decides how a part of the confinement is switched on. Blocks.
+fn confinement_facts() -> ConfinementFacts {
+    let read = |path: &str| fs::read_to_string(path).ok();
+    ConfinementFacts {
+        kernel: read("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned(),
+        security_modules: read("/sys/kernel/security/lsm"),
+        has_control_groups: Path::new(ROOT).join("cgroup.controllers").exists(),
     }
 }
 
@@ -107,7 +122,7 @@ impl PluginsState {
     /// Returns what a process group uses, measured within the last second for all plugins together.
     pub(super) async fn sample(self: &Arc<Self>, group: u32) -> Option<PluginResources> {
         let shared = self.clone();
-        let measured = tokio::task::spawn_blocking(move || {
+        let measured = spawn_blocking(move || {
             let mut sample = shared.sample.lock();
             if sample.at.is_none_or(|it| it.elapsed() >= SAMPLE_PERIOD) {
                 sample.used = usage::by_group(&sample.groups);

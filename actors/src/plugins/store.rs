@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use domain::plugin::{PluginKey, PluginValue};
 use domain::secret::Secret;
+use media::spawn_blocking;
 use serde_json::{Map, Value};
 use storage::records::set_plugin_value;
 use storage::{Store, create_folder};
-use tokio::task::spawn_blocking;
 
 /// Maximum size of all values with their keys as JSON, in bytes.
 const BYTES_MAX: usize = 1 << 20;

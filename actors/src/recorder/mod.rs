@@ -40,6 +40,7 @@ use std::time::Duration;
 use domain::ids::RecordingId;
 use domain::recording::Recording;
 use domain::recording::forecast::Forecast;
+use media::spawn_blocking;
 use parking_lot::Mutex;
 use storage::Models;
 use tokio::sync::{Notify, Semaphore, SetOnce};
@@ -225,13 +226,13 @@ impl Recorder {
         let _ = timeout(END_TIMEOUT, ended).await;
         let (folder, id) = (parts.folder.clone(), recording.id);
         if let Ok(Err(cause)) =
-            tokio::task::spawn_blocking(move || folder.remove_beside(id).and(folder.remove_index(id))).await
+            spawn_blocking(move || folder.remove_beside(id).and(folder.remove_index(id))).await
         {
             warn!(recording.id = %recording.id, "failed to remove the index of a recording: {cause}");
         }
         for path in recording.paths_where(|it| parts.folder.has(it)) {
             let folder = parts.folder.clone();
-            let removed = tokio::task::spawn_blocking(move || folder.remove(&path)).await;
+            let removed = spawn_blocking(move || folder.remove(&path)).await;
             if let Ok(Err(cause)) = removed {
                 warn!(recording.id = %recording.id, "failed to remove a file of a recording: {cause}");
             }

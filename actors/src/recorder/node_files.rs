@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use domain::ids::RecordingId;
 use domain::recording::{FilledFile, LeftFiles, RecordedFile, Recording};
+use media::spawn_blocking;
 use storage::Write;
 use tracing::{info, warn};
 
@@ -169,7 +170,7 @@ impl RecorderState {
         part: RecordedFile,
     ) -> Result<(), String> {
         let (folder, path) = (parts.folder.clone(), part.path.clone());
-        let cut = tokio::task::spawn_blocking(move || cut_part(&folder, &path));
+        let cut = spawn_blocking(move || cut_part(&folder, &path));
         let cut = cut.await.map_err(|_| "a thread for files failed".to_owned())?;
         // A file that is gone has nothing.
         let (bytes, ended_at) = cut.map_err(|it| it.to_string())?.unwrap_or((0, part.started_at));
@@ -182,7 +183,7 @@ impl RecorderState {
 
     async fn remove_left(&self, parts: &RecorderParts, left: &LeftFiles) -> Result<(), String> {
         let (folder, id, paths) = (parts.folder.clone(), left.recording, left.paths.clone());
-        let removing = tokio::task::spawn_blocking(move || {
+        let removing = spawn_blocking(move || {
             for path in &paths {
                 folder.remove(path)?;
             }
@@ -204,7 +205,7 @@ impl RecorderState {
             return true;
         }
         let folder = parts.folder.clone();
-        let looking = tokio::task::spawn_blocking(move || {
+        let looking = spawn_blocking(move || {
             let is_here = |it: &Arc<Recording>| {
                 let path = it.file.as_ref().map(|it| it.path.as_str()).unwrap_or_default();
                 matches!(folder.open(path), Ok(Some(_)))

@@ -7,6 +7,7 @@ use std::time::Duration;
 use domain::channel::Channel;
 use domain::recording::Recording;
 use domain::setting::CoreSetting;
+use media::spawn_blocking;
 use storage::Record;
 use tokio::time::{sleep, timeout};
 use tracing::warn;
@@ -51,7 +52,7 @@ impl RecorderState {
     async fn needed(&self, ahead_ms: i64) -> ReservedSlots {
         let Some(parts) = self.parts.get() else { return ReservedSlots::default() };
         let (forecasts, models) = (parts.forecasts.clone(), parts.models.clone());
-        let needed = tokio::task::spawn_blocking(move || {
+        let needed = spawn_blocking(move || {
             let (forecast, now) = (forecasts.current(), now_ms());
             let until = now.saturating_add(ahead_ms);
             let recordings = models.recordings.load();

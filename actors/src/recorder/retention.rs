@@ -16,6 +16,7 @@ use domain::recording::rules::RecordingRule;
 use domain::recording::{LeftFiles, Recording, RecordingInput};
 use domain::setting::CoreSetting;
 use domain::user::User;
+use media::spawn_blocking;
 use storage::{Record, Write};
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
@@ -107,7 +108,7 @@ impl RecorderState {
     async fn room(&self, parts: &RecorderParts, sizes: &mut Sizes) -> RecordingRoom {
         self.time_shift.make_room().await;
         let (folder, looked_at) = (parts.folder.clone(), Some(Instant::now()));
-        let looked = tokio::task::spawn_blocking(move || (folder.is_marked(), folder.available()));
+        let looked = spawn_blocking(move || (folder.is_marked(), folder.available()));
         let (is_marked, available) = looked.await.unwrap_or((false, None));
         let recordings: Vec<_> = parts.models.recordings.load().iter().cloned().collect();
         if !is_marked {
@@ -136,7 +137,9 @@ impl RecorderState {
         for (id, cause) in &plan.removed {
             self.remove_recording(parts, *id, *cause).await;
         }
-        for (id, cause) in &plan.ended {
+        // The end could not be noted, and would be tried again each second.
+        let is_writable = parts.models.store.stop_reason().borrow().is_none();
+        for (id, cause) in plan.ended.iter().filter(|_| is_writable) {
             let (id, reason) = (id.0, cause.to_string());
             warn!(recording.id = %id, "a recording ends early: {reason}");
             let ended = parts.models.store.write(move |write: &mut Write<'_>| {

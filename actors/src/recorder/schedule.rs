@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::ids::RecordingId;
-use domain::recording::Recording;
+use domain::recording::{Recording, RecordingStatus};
 use storage::Record;
 use tokio::time::sleep;
 use tracing::error;
@@ -93,6 +93,8 @@ fn due_at(recording: &Recording, folder: &RecordingsFolder) -> Option<i64> {
     match recording.status.is_final() {
         // Its node reports the end of the file.
         true if recording.file.as_ref().is_some_and(|it| !folder.has(it)) => None,
+        // Also if the clock was set back since it has begun.
+        false if recording.status == RecordingStatus::Recording => Some(i64::MIN),
         false => Some(recording.begins_at().saturating_sub(LEAD_MS)),
         // It was ended, and its file is not finished.
         true if recording.file.as_ref().is_some_and(|it| it.ended_at.is_none()) => Some(i64::MIN),

@@ -160,6 +160,14 @@ impl RecordingFile {
         }
     }
 
+    /// Follows the wall clock, which was set by this many milliseconds: packets that arrive after it are no later than they
+    /// would have been.
+    pub(crate) fn shift_clock(&mut self, by_ms: i64) {
+        if let Some(joined) = &mut self.joined {
+            joined.origin.1 = joined.origin.1.saturating_add(by_ms);
+        }
+    }
+
     /// Prepares for the packets of another reader. `last_at` is when the last packet of the file arrived.
     pub(crate) fn change_reader(&mut self, last_at: i64, now: i64) -> io::Result<()> {
         if self.length == 0 {
@@ -414,6 +422,19 @@ mod tests {
         let expected = [packet(256), packet(257), packet(256)].concat().repeat(n_chunks);
         assert!(bytes == expected, "{} of {} bytes", bytes.len(), expected.len());
         assert_eq!(file.length(), expected.len() as u64);
+    }
+
+    #[test]
+    fn a_clock_that_was_set_leaves_the_clock_of_the_file_alone() {
+        const HOUR: i64 = 3_600_000;
+        for jump in [HOUR, -HOUR] {
+            let mut file = RecordingFile::new(tempfile::tempfile().unwrap());
+            file.begin_anywhere(100 * HOUR);
+            let time = |file: &mut RecordingFile, at: i64| file.joined.as_mut().unwrap().time(at);
+            assert_eq!(time(&mut file, 100 * HOUR + 400), Duration::from_millis(400));
+            file.shift_clock(jump);
+            assert_eq!(time(&mut file, 100 * HOUR + jump + 800), Duration::from_millis(800));
+        }
     }
 
     #[test]

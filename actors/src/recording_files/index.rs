@@ -10,6 +10,7 @@ use std::os::unix::fs::FileExt;
 use bytes::Bytes;
 use domain::ids::RecordingId;
 use domain::recording::stable_hash;
+use media::spawn_blocking;
 pub use media::ts::access_points::AccessPoint;
 use media::ts::access_points::{
     INDEX_BYTES_MAX, INDEX_ENTRY_BYTES, INDEX_HEAD_BYTES, POINTS_MAX, PointFinder, index_head, push_entry,
@@ -187,7 +188,7 @@ impl Known {
             let (points, behind) = known.unwrap_or((Vec::new(), length));
             Ok(Some(Self { folder, id, path, file, length, points, behind }))
         };
-        tokio::task::spawn_blocking(load).await.map_err(io::Error::other)?
+        spawn_blocking(load).await.map_err(io::Error::other)?
     }
 
     /// Returns whether little of the file has to be read.
@@ -211,7 +212,7 @@ impl Known {
             }
             Ok(index)
         };
-        tokio::task::spawn_blocking(read).await.map_err(io::Error::other)?
+        spawn_blocking(read).await.map_err(io::Error::other)?
     }
 }
 

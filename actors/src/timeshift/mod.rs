@@ -25,6 +25,7 @@ use std::time::Duration;
 use domain::core_settings::TIMESHIFT_SETTINGS;
 use domain::recording::retention::DISK_BYTES_RESERVED;
 use domain::timeshift::{TimeShiftMode, TimeShiftSettings, room_left, surplus};
+use media::spawn_blocking;
 use parking_lot::Mutex;
 use storage::Models;
 use tokio::sync::Notify;
@@ -145,7 +146,7 @@ impl TimeShift {
     /// The files cannot be read.
     pub async fn part(&self, channel: Uuid, start: i64, end: i64) -> io::Result<Option<PastPart>> {
         let Some(ring) = self.shared.rings.lock().get(&channel).cloned() else { return Ok(None) };
-        tokio::task::spawn_blocking(move || read::find(ring, start, end)).await.map_err(io::Error::other)?
+        spawn_blocking(move || read::find(ring, start, end)).await.map_err(io::Error::other)?
     }
 
     /// Returns the first time of a channel that is kept, in milliseconds since 1970.
@@ -371,5 +372,5 @@ impl Drop for Forget {
 
 /// Runs a function on a thread that may block.
 async fn blocking<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> Result<R, String> {
-    tokio::task::spawn_blocking(work).await.map_err(|_| "a thread for files failed".to_owned())
+    spawn_blocking(work).await.map_err(|_| "a thread for files failed".to_owned())
 }

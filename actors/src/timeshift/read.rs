@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use media::spawn_blocking;
 use tokio::time::{Instant, timeout};
 
 use super::ring::{Follower, KeptFile, Ring, whole};
@@ -246,7 +247,7 @@ impl PastReader {
         let wanted = self.left.unwrap_or(BLOCK_BYTES).min(BLOCK_BYTES);
         let (ring, file, current) = (Arc::clone(&self.ring), self.file.clone(), self.current);
         let (at, skip, has_length) = (self.at, self.skip, self.left.is_some());
-        let read = tokio::task::spawn_blocking(move || {
+        let read = spawn_blocking(move || {
             let file = match file {
                 Some(file) => file,
                 None => match ring.open(current)? {

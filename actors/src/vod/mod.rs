@@ -36,6 +36,7 @@ use domain::plan::{Redirection, TitleCandidate};
 use domain::vod_session::{Failure, Read};
 use media::error::{Cause, UpstreamError};
 use media::meter::Connection;
+use media::spawn_blocking;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
@@ -489,7 +490,7 @@ impl Shared {
         files.dedup();
         for file in files.into_iter().take(RECALLED_MAX).filter(|it| self.cache.lacks(*it)) {
             let disk = disk.clone();
-            if let Ok(Some((version, parts))) = tokio::task::spawn_blocking(move || disk.load(file)).await {
+            if let Ok(Some((version, parts))) = spawn_blocking(move || disk.load(file)).await {
                 self.cache.restore(&version, parts);
             }
         }
@@ -504,7 +505,12 @@ impl Shared {
                 warn!("failed to keep the beginning of a film on disk: {error}");
             }
         };
-        self.drivers.spawn_blocking_on(saving, &self.env.packets);
+        let saved = async move {
+            if let Err(error) = spawn_blocking(saving).await {
+                warn!("failed to keep the beginning of a film on disk: {error}");
+            }
+        };
+        self.drivers.spawn_on(saved, &self.env.packets);
     }
 
     /// Reports that a viewer watches, at the first answer of the session.

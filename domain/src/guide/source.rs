@@ -115,6 +115,20 @@ impl GuideSource {
         self.is_active && self.has_address() && self.is_never_refreshed() && !self.is_schedule_chosen
     }
 
+    /// Returns whether there is something that a refresh can read.
+    pub fn has_location(&self) -> bool {
+        match self.kind {
+            GuideSourceKind::Xmltv => self.url.is_some() || self.file.is_some(),
+            GuideSourceKind::Panel => self.account.is_some(),
+            _ => true,
+        }
+    }
+
+    /// Returns whether a refresh can replace a guide that is lost.
+    pub fn can_be_refreshed(&self) -> bool {
+        self.is_active && self.kind.is_refreshed() && self.has_location()
+    }
+
     fn is_never_refreshed(&self) -> bool {
         self.schedule.interval_hours == 0 && self.schedule.cron.is_empty()
     }

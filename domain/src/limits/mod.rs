@@ -9,6 +9,12 @@ pub use self::scope::LimitScope;
 pub use self::seats::{HeldSeat, SeatDecision, SeatHolder, SeatRules, decide_seat};
 use crate::ids::{AccountId, ProfileId};
 
+/// Returns how many of these connections of one address may be without a login: three quarters. The rest is for users, so that
+/// nobody without a login can take all of a shared address. `0`, which means no limit, stays.
+pub fn anonymous_share(max: usize) -> usize {
+    max - max / 4
+}
+
 /// A slot that is in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeldSlot {

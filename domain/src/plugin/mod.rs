@@ -7,6 +7,7 @@ mod faults;
 mod field;
 mod gap;
 mod key;
+mod lacking;
 mod limits;
 mod manifest;
 mod parts;
@@ -30,6 +31,7 @@ pub use self::faults::ManifestFault;
 pub use self::field::{Field, FieldKind, FieldOption, MASK};
 pub use self::gap::{Enforcement, GapConsent, PluginGap};
 pub use self::key::{KEY_BYTES_MAX, PluginKey, WrongPluginKey};
+pub use self::lacking::{ConfinementFacts, ConfinementPart, LackingPart};
 pub use self::limits::{Limits, LimitsEdit};
 pub use self::manifest::{
     Lifetime, MANIFEST_BYTES_MAX, MANIFEST_FILE, Manifest, ManifestError, actions_of, fields_of,

@@ -349,6 +349,13 @@ impl Recording {
         }
     }
 
+    /// Moves the begin of a gap that lasts, because the wall clock was set by this many milliseconds: its length stays.
+    pub fn shift_open_gap(&mut self, by_ms: i64) {
+        if let Some(last) = self.gaps.last_mut().filter(|it| it.end.is_none()) {
+            last.start = last.start.saturating_add(by_ms);
+        }
+    }
+
     /// Returns how the recording ends when its time is over: without a file it has failed; a missing end, gaps of more than
     /// a tenth of its time, or data that were lost with their file interrupt it.
     pub fn outcome(&self, ended_at: i64) -> (RecordingInput, Option<String>) {
@@ -486,6 +493,22 @@ mod tests {
         it.open_gap(9, "lost again");
         let gap = |start, end, reason: &str| Gap { start, end, reason: reason.to_owned(), is_lost: false };
         assert_eq!(it.gaps, [gap(1, Some(5), "lost"), gap(9, None, "lost again")]);
+    }
+
+    // A jump of the clock by an hour was told as 3,611 s that are missing.
+    #[test]
+    fn a_gap_is_as_long_as_without_a_jump_of_the_clock() {
+        const HOUR: i64 = 3_600_000;
+        for jump in [HOUR, -HOUR] {
+            let mut it = recording();
+            it.open_gap(100 * HOUR, "lost");
+            it.shift_open_gap(jump);
+            it.close_gap(100 * HOUR + jump + 11_000);
+            // One that is over has its times.
+            it.shift_open_gap(jump);
+            let length = it.gaps[0].end.map(|end| end - it.gaps[0].start);
+            assert_eq!((it.gaps.len(), length), (1, Some(11_000)));
+        }
     }
 
     #[test]

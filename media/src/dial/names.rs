@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
-use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout};
 use tracing::debug;
 
+use crate::blocking::spawn_blocking;
 use crate::dial::DialAddress;
 use crate::error::Cause;
 

@@ -21,6 +21,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing::warn;
 
 use super::{NAME, WATCH};
+use crate::blocking::spawn_blocking;
 
 /// The line for a group that began.
 pub(super) fn added(group: Pid) -> String {
@@ -192,7 +193,8 @@ impl Registration {
         // A locked state means that somebody else is busy with the process.
         if self.watchdog.state.try_lock().is_some_and(|mut it| it.is_dead()) {
             let watchdog = self.watchdog.clone();
-            tokio::task::spawn_blocking(move || watchdog.revive());
+            // Without a thread, the next exit of a child tries again.
+            drop(spawn_blocking(move || watchdog.revive()));
         }
     }
 }
@@ -230,7 +232,7 @@ mod tests {
         let lines = [added(ended_pid), added(running_pid), added(running_pid), removed(ended_pid)].concat();
         // Wrong lines, and those that would mean other processes.
         let lines = lines + "+1\n+0\n+-1\n+\nx\n-\n";
-        let watching = tokio::task::spawn_blocking(move || watch(Cursor::new(lines)));
+        let watching = spawn_blocking(move || watch(Cursor::new(lines)));
         watching.await.unwrap();
         // The leader is our child and stays a zombie until it is reaped.
         while group(&running_pid.to_string()).iter().any(|it| !it.starts_with('Z')) {

@@ -205,6 +205,7 @@ async fn session_file(call: Call, query: ReloadQuery) -> Result<SessionAnswer, R
         Some(end) => ended(Some(end)),
         None => busy("this player has too many requests at the same time"),
     })?;
+    call.note_place(session.viewer().user.is_some())?;
     session.sent_cookie(sent_cookie(&call.headers));
     let name = call.text("name")?;
     if name == MEDIA_PLAYLIST {

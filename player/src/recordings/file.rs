@@ -13,6 +13,7 @@ use domain::recording::Recording;
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use http::{HeaderMap, Method, StatusCode};
+use media::spawn_blocking;
 use server::reply::Refusal;
 use tokio::time::sleep;
 use warp::reply::Response as Reply;
@@ -110,7 +111,7 @@ pub(super) async fn open(
 ) -> Result<Option<(File, u64)>, Refusal> {
     let Some(recorded) = recording.file.clone() else { return Ok(None) };
     let Some(folder) = context.recorder.folder().cloned() else { return Ok(None) };
-    let opened = tokio::task::spawn_blocking(move || {
+    let opened = spawn_blocking(move || {
         let Some(file) = folder.open(&recorded.path)? else { return Ok(None) };
         let length = file.metadata()?.len();
         Ok::<_, io::Error>(Some((file, length)))
@@ -206,7 +207,7 @@ pub(super) fn blocks(
             // Read before the file: a recording that ends in between has its last bytes already.
             let grows = follows.as_ref().is_some_and(|(context, id)| still_grows(context, *id));
             let of = Arc::clone(&source);
-            let read = tokio::task::spawn_blocking(move || of.read(at, wanted));
+            let read = spawn_blocking(move || of.read(at, wanted));
             match read.await.unwrap_or_else(|_| Err(io::Error::other("a thread for files failed"))) {
                 Ok(block) if block.is_empty() && grows => sleep(FOLLOW_PERIOD).await,
                 Ok(block) if block.is_empty() => return None,

@@ -4,10 +4,10 @@ use std::io::{self, Read as _};
 
 use bytes::Bytes;
 use domain::recording::Recording;
+use media::spawn_blocking;
 use node::recordings::picture_of;
 use server::reply::Refusal;
 use services::logo_cache::LOGO_BYTES_MAX;
-use tokio::task::spawn_blocking;
 
 use super::file::unreadable;
 use super::parts::{down, elsewhere};

@@ -10,7 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
-use media::{Clip, find_program};
+use media::{Clip, find_program, spawn_blocking};
 use sha2::{Digest, Sha256};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -86,7 +86,7 @@ impl Clips {
         let path = self.folder.join(file_name(reason));
         let kept = {
             let path = path.clone();
-            tokio::task::spawn_blocking(move || read(&path)).await.map_err(|it| it.to_string())?
+            spawn_blocking(move || read(&path)).await.map_err(|it| it.to_string())?
         };
         if let Ok(clip) = kept {
             return Ok(clip);
@@ -98,7 +98,7 @@ impl Clips {
             match made.and_then(|bytes| Ok((parse(bytes.clone())?, bytes))) {
                 Ok((clip, bytes)) => {
                     let folder = self.folder.clone();
-                    let saved = tokio::task::spawn_blocking(move || save(&folder, &path, &bytes)).await;
+                    let saved = spawn_blocking(move || save(&folder, &path, &bytes)).await;
                     if let Ok(Err(error)) = saved {
                         debug!("failed to keep a clip: {error}");
                     }

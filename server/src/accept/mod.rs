@@ -42,7 +42,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::admission::{Admission, AdmissionGuard, LimitReached};
+use super::admission::{Admission, AdmissionGuard, LimitReached, RequestPlace};
 use super::socket::{FileBody, HangUpWatch, LongBody, MeteredIo, prepare};
 use super::stream::{Stream, StreamSender};
 
@@ -93,6 +93,11 @@ impl ConnectionGuard {
     /// This client has too many connections. The connection stays counted as before.
     pub(crate) fn count_for(&self, client: IpAddr) -> Result<(), LimitReached> {
         self.admission.count_for(client)
+    }
+
+    /// Returns the place of the present request, for what it shows about its client.
+    pub(crate) fn request_place(&self) -> RequestPlace {
+        self.admission.request_place()
     }
 
     /// Waits until the server drains, so that the connection can close in an orderly way.
@@ -261,8 +266,9 @@ impl<H: Handler> Acceptor<H> {
     }
 
     fn admit(&self, socket: TcpStream, peer: SocketAddr) {
-        match self.admission.admit(peer.ip()) {
-            Ok(admission) => self.serve(socket, peer, admission),
+        let cancel = self.cancel.child_token();
+        match self.admission.admit(peer.ip(), cancel.clone()) {
+            Ok(admission) => self.serve(socket, peer, admission, cancel),
             Err(limit) => {
                 tracing::debug!(client.address = %peer, "connection refused: {limit}");
                 if let Ok(permit) = Arc::clone(&self.refusals).try_acquire_owned() {
@@ -276,13 +282,19 @@ impl<H: Handler> Acceptor<H> {
         }
     }
 
-    fn serve(&self, socket: TcpStream, peer: SocketAddr, admission: AdmissionGuard) {
+    fn serve(
+        &self,
+        socket: TcpStream,
+        peer: SocketAddr,
+        admission: AdmissionGuard,
+        cancel: CancellationToken,
+    ) {
         prepare(&socket);
         let local = LocalAddr(socket.local_addr().unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0))));
         let connection = Arc::new(Connection {
             id: admission.id(),
             peer: SocketAddr::new(peer.ip().to_canonical(), peer.port()),
-            cancel: self.cancel.child_token(),
+            cancel,
             meter: ConnectionMeter::default(),
         });
         let io = MeteredIo::new(socket, Arc::clone(&connection));

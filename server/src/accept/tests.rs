@@ -47,6 +47,10 @@ impl Handler for TestHandler {
     async fn answer(&self, mut request: Request<Incoming>) -> Response<TestBody> {
         let connection = Arc::clone(request.extensions().get::<Arc<Connection>>().unwrap());
         let id = connection.id;
+        if request.uri().path() == "/stream" {
+            let guard = request.extensions().get::<ConnectionGuard>().unwrap();
+            guard.request_place().note_anonymous().unwrap();
+        }
         self.seen.send(connection).unwrap();
         if let Some(delay) = request.uri().query() {
             sleep(Duration::from_millis(delay.parse().unwrap())).await;
@@ -242,10 +246,21 @@ async fn a_connection_over_the_limit_gets_503_until_another_one_closes() {
 #[tokio::test]
 async fn one_address_cannot_use_all_connections() {
     let mut server = start(Admission::new(0, 1), NEVER).await;
-    let _first = server.send("GET /endless HTTP/1.1\r\nhost: a\r\n\r\n").await;
+    let _first = server.send("GET /stream HTTP/1.1\r\nhost: a\r\n\r\n").await;
     server.seen.recv().await.unwrap();
     let refused = server.ask("GET / HTTP/1.1\r\nhost: a\r\n\r\n").await;
-    assert!(refused.contains("from this address"), "{refused}");
+    assert!(refused.contains("from this address: the limit is 1"), "{refused}");
+    assert!(refused.contains("limits.connections_per_address_max"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_connection_without_a_stream_is_closed_for_a_newer_one_of_its_address() {
+    let mut server = start(Admission::new(0, 1), NEVER).await;
+    let mut first = server.send("GET /silent HTTP/1.1\r\nhost: a\r\n\r\n").await;
+    server.seen.recv().await.unwrap();
+    let served = server.ask("GET / HTTP/1.0\r\n\r\n").await;
+    assert!(served.starts_with("HTTP/1.0 200"), "{served}");
+    read_all(&mut first).await;
 }
 
 #[tokio::test]

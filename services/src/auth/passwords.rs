@@ -12,6 +12,7 @@ use domain::django_hash::DjangoHash;
 use domain::secret::Secret;
 use domain::user::User;
 use hmac::{Hmac, KeyInit, Mac};
+use media::spawn_blocking;
 use parking_lot::Mutex;
 use sha2::Sha256;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -188,7 +189,7 @@ impl Passwords {
     ) -> Result<R, TooMany> {
         let permit = self.permit(lane).await?;
         // The permit is held until the work ends, even if the caller disconnects.
-        let task = tokio::task::spawn_blocking(move || {
+        let task = spawn_blocking(move || {
             let result = work();
             drop(permit);
             result

@@ -19,6 +19,7 @@ use data_encoding::HEXLOWER;
 use domain::event::{Event, EventBody};
 use domain::secret::Secret;
 use hmac::{Hmac, KeyInit, Mac};
+use media::{BlockingError, spawn_blocking};
 use parking_lot::Mutex;
 use sha2::Sha256;
 use storage::backup::{
@@ -26,7 +27,6 @@ use storage::backup::{
 };
 use storage::{Error, Models};
 use tokio::sync::watch;
-use tokio::task::spawn_blocking;
 use tracing::{info, warn};
 use uuid::Uuid;
 
@@ -223,14 +223,7 @@ impl Backups {
             let _working = inner.working.lock().await;
             *running.state.lock() = TaskState::Running;
             let worker = Arc::clone(&inner);
-            let state = match spawn_blocking(move || work(&worker)).await {
-                Ok(Ok(state)) => state,
-                Ok(Err(error)) => {
-                    warn!("failed to complete a back-up or a restoration: {error}");
-                    TaskState::Failed(error.to_string())
-                }
-                Err(_) => TaskState::Failed("internal error".to_owned()),
-            };
+            let state = task_end(spawn_blocking(move || work(&worker)).await);
             let restarts_now = matches!(state, TaskState::Restored { restarts_now: true, .. });
             *running.state.lock() = state;
             if restarts_now {
@@ -339,6 +332,25 @@ impl Backups {
     }
 }
 
+/// Returns the state of a task whose work has ended, or could not begin.
+fn task_end(done: Result<Result<TaskState, BackupError>, BlockingError>) -> TaskState {
+    let reason = match done {
+        Ok(Ok(state)) => return state,
+        Ok(Err(error)) => error.to_string(),
+        Err(error) => without_result(error),
+    };
+    warn!("failed to complete a back-up or a restoration: {reason}");
+    TaskState::Failed(reason)
+}
+
+/// Returns why a back-up has no result.
+fn without_result(error: BlockingError) -> String {
+    match error {
+        BlockingError::Panicked => "internal error".to_owned(),
+        BlockingError::NoThread | BlockingError::Stopping => format!("it could not begin: {error}"),
+    }
+}
+
 impl Inner {
     fn make(&self, beginning: &str, passphrase: Option<Secret>) -> Result<TaskState, BackupError> {
         self.ensure_room("make a back-up", 2 * self.models.store.statistics().live_bytes)?;
@@ -436,6 +448,17 @@ fn upload_name(file_name: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // The task stayed in the state `running` when the system had no thread for it.
+    #[test]
+    fn a_back_up_without_a_thread_has_failed_and_says_why() {
+        let TaskState::Failed(reason) = task_end(Err(BlockingError::NoThread)) else {
+            panic!("it has not failed")
+        };
+        assert!(reason.contains("could not begin") && reason.contains("no thread"), "{reason}");
+        let internal = task_end(Err(BlockingError::Panicked));
+        assert!(matches!(internal, TaskState::Failed(reason) if reason == "internal error"));
+    }
 
     #[test]
     fn an_uploaded_archive_gets_a_plain_name() {

@@ -7,11 +7,12 @@ use actors::{next_cron_time, now_ms};
 use domain::backup_schedule::BackupSchedule;
 use domain::core_settings::{BACKUP_SETTINGS, SYSTEM_SETTINGS, time_zone};
 use domain::setting::CoreSetting;
+use media::spawn_blocking;
 use storage::{ChangeMessage, Changes, Models, Record};
 use tokio::time::sleep;
 use tracing::{info, warn};
 
-use super::{Backups, SCHEDULED, TaskState};
+use super::{Backups, SCHEDULED, TaskState, without_result};
 use crate::files::Folder;
 
 /// A back-up that was due while the gateway was stopped is made this long after the start, in milliseconds.
@@ -73,7 +74,7 @@ async fn settings_changed(changes: &mut Changes) -> bool {
 /// Returns the time of the newest scheduled back-up.
 async fn newest_scheduled(backups: &Backups) -> Option<i64> {
     let backups = backups.clone();
-    let listed = tokio::task::spawn_blocking(move || backups.list().ok()).await.ok()??;
+    let listed = spawn_blocking(move || backups.list().ok()).await.ok()??;
     listed.iter().filter(|it| it.name.starts_with(SCHEDULED)).map(|it| it.created_at).max()
 }
 
@@ -81,7 +82,7 @@ async fn newest_scheduled(backups: &Backups) -> Option<i64> {
 async fn run(backups: &Backups, retention_count: u32) {
     let inner = Arc::clone(&backups.0);
     let _working = backups.0.working.lock().await;
-    let made = tokio::task::spawn_blocking(move || {
+    let made = spawn_blocking(move || {
         let made = inner.make(SCHEDULED, None).map_err(|error| error.to_string())?;
         remove_old(&inner, retention_count).map_err(|error| error.to_string())?;
         Ok::<TaskState, String>(made)
@@ -89,7 +90,7 @@ async fn run(backups: &Backups, retention_count: u32) {
     let failure = match made.await {
         Ok(Ok(_)) => None,
         Ok(Err(reason)) => Some(reason),
-        Err(_) => Some("internal error".to_owned()),
+        Err(error) => Some(without_result(error)),
     };
     if let Some(reason) = &failure {
         warn!("the scheduled back-up failed: {reason}");

@@ -25,6 +25,7 @@ use domain::guide::source::{GuideSource, GuideSourceKind};
 use domain::ids::{ChannelId, GuideChannelId, GuideSourceId};
 use domain::plan::ArchivedProgramme;
 use domain::streams::StreamSnapshot;
+use media::spawn_blocking;
 use server::reply::Refusal;
 use storage::guide::{GuideFile, GuideFiles, StoredProgramme};
 use storage::{Models, Table};
@@ -48,7 +49,7 @@ const NEXT_SPAN: i64 = 7 * DAY;
 pub async fn read_guide<R: Send + 'static>(
     run: impl FnOnce() -> Result<R, Refusal> + Send + 'static,
 ) -> Result<R, Refusal> {
-    let done = tokio::task::spawn_blocking(run).await;
+    let done = spawn_blocking(run).await;
     done.map_err(|error| Refusal::fault(format_args!("read a guide: {error}")))?
 }
 
@@ -171,10 +172,10 @@ impl GuideReader {
         ChannelGuide::new(vec![OneGuide { guide_channel, programmes, offset }])
     }
 
-    /// Returns the file of an active source. `None` if it has none or it is damaged.
+    /// Returns the file of an active source. `None` if it has none. Of a damaged one, the parts that can be read are shown until
+    /// the guide is fetched again.
     pub fn file(&self, source: &GuideSource) -> Option<Arc<GuideFile>> {
-        let file = self.files.get(&source.id).filter(|it| source.is_active && !it.is_damaged());
-        file.cloned()
+        self.files.get(&source.id).filter(|_| source.is_active).cloned()
     }
 
     /// Returns the programme of a channel at a time, in seconds since 1970, with its name in the archive of the provider;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use domain::ids::GuideChannelId;
+use storage::Error;
 use storage::guide::{GuideCell, GuideCells, GuideFile};
 use tracing::warn;
 
@@ -41,15 +42,25 @@ impl Iterator for ProgrammeParts {
 
     fn next(&mut self) -> Option<ProgrammePart> {
         match self {
-            Self::File(id, offset, cells) => match cells.next()? {
-                Ok(cell) => Some(ProgrammePart::File(*id, *offset, cell)),
-                Err(error) => {
-                    warn!("failed to read the guide of a channel: {error}");
-                    None
-                }
-            },
+            Self::File(id, offset, cells) => {
+                let cell = cells.find_map(readable)?;
+                Some(ProgrammePart::File(*id, *offset, cell))
+            }
             Self::Generated(days) => days.next().map(ProgrammePart::Entries),
             Self::Merged(days) => days.next().map(ProgrammePart::Entries),
+        }
+    }
+}
+
+/// Returns a cell that can be read: a damaged one does not hide those after it.
+fn readable(cell: storage::Result<GuideCell>) -> Option<GuideCell> {
+    match cell {
+        Ok(cell) => Some(cell),
+        // The file has logged it, once.
+        Err(Error::DamagedGuide { .. }) => None,
+        Err(error) => {
+            warn!("failed to read the guide of a channel: {error}");
+            None
         }
     }
 }
@@ -93,5 +104,45 @@ impl ProgrammePart {
             }
             Self::Entries(all) => all,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use domain::ids::GuideSourceId;
+    use storage::guide::GuideFiles;
+
+    use super::*;
+
+    // One wrong byte of a guide file hid all programmes of its source.
+    #[test]
+    fn a_damaged_part_of_a_guide_does_not_hide_the_rest_of_the_day() {
+        const N: i64 = 1_000;
+        const START: i64 = 1_900_000_000;
+        let folder = tempfile::tempdir().unwrap();
+        let files = GuideFiles::open(folder.path()).unwrap();
+        let (source, channel) = (GuideSourceId(3), GuideChannelId(1));
+        let mut writer = files.begin(source).unwrap();
+        for n in 0..N {
+            let start = START + n * 60;
+            let noise: String = (0..20).map(|it| format!("{:08x}", (n * 7 + it) * 2_654_435_761)).collect();
+            writer.add(channel, start, start + 60, &format!("<title>{n} {noise}</title>")).unwrap();
+        }
+        files.install(writer.finish().unwrap());
+        let path = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[20] ^= 1;
+        fs::write(&path, &bytes).unwrap();
+
+        let file = files.file(source).unwrap();
+        let cells = Arc::clone(&file).into_cells(channel, i64::MIN, i64::MAX);
+        let parts = ProgrammeParts::File(channel, GuideOffset::default(), cells);
+        let found: Vec<_> = parts.flat_map(ProgrammePart::into_entries).collect();
+        assert!(file.is_damaged());
+        assert!((N / 2..N).contains(&i64::try_from(found.len()).unwrap()), "{} of {N}", found.len());
+        let last = START + (N - 1) * 60;
+        assert!(found[0].start > START && found.last().unwrap().start == last, "{}", found[0].start);
     }
 }

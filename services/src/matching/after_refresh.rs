@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use actors::{Events, match_after_refresh};
 use domain::event::{Event, EventBody};
+use media::spawn_blocking;
 use storage::Models;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
@@ -17,7 +18,7 @@ pub async fn follow(models: Models, events: &Events) {
     let _stop_when_dropped = stop.clone().drop_guard();
     while let Some(()) = next_refresh(&mut received).await {
         let (models, stop) = (models.clone(), stop.clone());
-        match tokio::task::spawn_blocking(move || match_after_refresh(&models, &stop)).await {
+        match spawn_blocking(move || match_after_refresh(&models, &stop)).await {
             Ok(Ok(0)) => {}
             Ok(Ok(n)) => info!(channels = n, "linked channels with guide channels after a refresh"),
             Ok(Err(error)) => error!(%error, "cannot link channels with guide channels"),

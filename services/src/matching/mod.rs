@@ -8,6 +8,7 @@ use actors::{find_together, matcher};
 use domain::channel::Channel;
 use domain::guide::matching::{Decision, MatchResult};
 use domain::ids::ChannelId;
+use media::spawn_blocking;
 use serde_json::Value;
 use server::reply::Refusal;
 use storage::Models;
@@ -114,7 +115,7 @@ impl Matching {
                 Some(result)
             })
         };
-        tokio::task::spawn_blocking(run).await.map_err(|_| Refusal::fault("match channels"))
+        spawn_blocking(run).await.map_err(|_| Refusal::fault("match channels"))
     }
 
     /// Returns the report of the end of a run that begins.
@@ -156,14 +157,14 @@ mod tests {
             let mut reports = matching.subscribe();
             // The run cannot begin while this occupies the only thread.
             let (release, released) = mpsc::channel();
-            let occupied = tokio::task::spawn_blocking(move || released.recv());
+            let occupied = spawn_blocking(move || released.recv());
             {
                 let mut find = pin!(matching.find(&models, vec![channel.clone()], false, true));
                 assert!(futures_util::poll!(&mut find).is_pending());
             }
             release.send(()).unwrap();
             occupied.await.unwrap().unwrap();
-            tokio::task::spawn_blocking(|| {}).await.unwrap();
+            spawn_blocking(|| {}).await.unwrap();
             assert!(reports.try_recv().is_err(), "nothing was matched");
             matching.find(&models, vec![channel], false, true).await.unwrap();
             assert!(reports.try_recv().is_ok());

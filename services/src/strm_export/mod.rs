@@ -21,6 +21,7 @@ use domain::core_settings::{self, LIBRARY_SETTINGS, SYSTEM_SETTINGS};
 use domain::ids::UserId;
 use domain::library_settings::{ExportSettings, LibrarySettings, is_export_folder};
 use domain::user::User;
+use media::spawn_blocking;
 use parking_lot::Mutex;
 use storage::Models;
 use tokio::sync::OwnedMutexGuard;
@@ -178,7 +179,7 @@ impl StrmExports {
     async fn run_locked(&self, _running: OwnedMutexGuard<()>) -> LastExport {
         let inner = Arc::clone(&self.0);
         let order = self.order();
-        let exporting = tokio::task::spawn_blocking(move || order?.run(&inner.models));
+        let exporting = spawn_blocking(move || order?.run(&inner.models));
         let outcome = match exporting.await {
             Ok(outcome) => outcome.map_err(|error| format!("{error:#}")),
             Err(_) => Err("internal error".to_owned()),

@@ -1,5 +1,6 @@
 //! The folder of a store: its lock, the folders of its databases, and creating a new database.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read as _};
 use std::os::unix::fs::DirBuilderExt;
@@ -60,8 +61,13 @@ pub(crate) fn reopen_complete(new: Disk, folder: &Path) -> Result<Disk> {
 
 /// Copies a database to this folder. Shares the space of the files where the file system can.
 pub(crate) fn copy_database(from: &Path, to: &Path) -> Result<()> {
+    copy_parts(from, to, &|_| false)
+}
+
+/// Copies a database without the files whose names are left out.
+fn copy_parts(from: &Path, to: &Path, is_left_out: &dyn Fn(&OsStr) -> bool) -> Result<()> {
     remove_folder(to)?;
-    copy_folder(from, to).map_err(|error| {
+    copy_folder(from, to, is_left_out).map_err(|error| {
         drop(remove_folder(to));
         Error::disk("copy the database", error)
     })
@@ -70,20 +76,28 @@ pub(crate) fn copy_database(from: &Path, to: &Path) -> Result<()> {
 /// Copies a database to this folder and opens the copy, which is removed when it is dropped unless it is
 /// [kept](Disk::keep).
 pub(crate) fn open_copy(from: &Path, to: &Path) -> Result<Disk> {
-    copy_database(from, to)?;
+    open_copy_of(from, to, |_| false)
+}
+
+/// Does the same without the files whose names are left out.
+pub(crate) fn open_copy_of(from: &Path, to: &Path, is_left_out: impl Fn(&OsStr) -> bool) -> Result<Disk> {
+    copy_parts(from, to, &is_left_out)?;
     let copy = Disk::open(to).inspect_err(|_| drop(remove_folder(to)))?;
     copy.remove_with_last_reader();
     Ok(copy)
 }
 
-/// Copies a folder with everything in it, for its owner only.
-fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
+/// Copies a folder with everything in it that is not left out, for its owner only.
+fn copy_folder(from: &Path, to: &Path, is_left_out: &dyn Fn(&OsStr) -> bool) -> std::io::Result<()> {
     fs::DirBuilder::new().mode(0o700).create(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
+        if is_left_out(&entry.file_name()) {
+            continue;
+        }
         let target = to.join(entry.file_name());
         match entry.file_type()?.is_dir() {
-            true => copy_folder(&entry.path(), &target)?,
+            true => copy_folder(&entry.path(), &target, is_left_out)?,
             false => drop(fs::copy(entry.path(), target)?),
         }
     }

@@ -156,14 +156,18 @@ impl GuideFile {
             let n = rest.partition_point(|it| (*it as u32) < end);
             let (of_cell, after) = rest.split_at(n);
             let entry = &self.tables.cells[at];
-            let cell = self.cell(entry)?;
+            rest = after;
+            let cell = match self.cell(entry) {
+                // Its programmes are not found, and the others are.
+                Err(Error::DamagedGuide { .. }) => continue,
+                cell => cell?,
+            };
             for it in of_cell {
                 let inner = cell.inner_at((*it as u32 - entry.first) as usize);
                 if check.passes(self.valid(inner, "a cell has too few programmes")?, &mut buffer) {
                     found.push(*it);
                 }
             }
-            rest = after;
         }
         let count = found.len() as u64;
         found.sort_unstable();

@@ -97,6 +97,64 @@ fn damaged_store(damage: impl FnOnce(&Disk, &Vault)) -> tempfile::TempDir {
     folder
 }
 
+/// Flips a bit in the middle of each snapshot of a database.
+fn damage_snapshots(database: &Path) -> usize {
+    let paths = std::fs::read_dir(database).unwrap().map(|it| it.unwrap().path());
+    let is_snapshot =
+        |it: &std::path::PathBuf| it.file_name().unwrap().to_str().unwrap().starts_with("snap.");
+    let snapshots: Vec<_> = paths.filter(is_snapshot).collect();
+    for path in &snapshots {
+        let mut bytes = std::fs::read(path).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(path, bytes).unwrap();
+    }
+    snapshots.len()
+}
+
+// The whole store was refused, although its records were there without that file.
+#[test]
+fn a_store_with_a_damaged_snapshot_opens_without_it_if_nothing_is_missing() {
+    let folder = damaged_store(|_, _| {});
+    let (at, key) = (folder.path().join("store"), folder.path().join("key"));
+    // Each start writes a snapshot.
+    drop(Store::open(&at, &key, schema()).unwrap());
+    let generation = CommitFile::open(&at).unwrap().unwrap().1.generation;
+    assert!(damage_snapshots(&database_folder(&at, generation)) > 0);
+    for _ in 0..2 {
+        let store = Store::open(&at, &key, schema()).unwrap();
+        let counts = (
+            store.collection::<Note>().all().unwrap().len(),
+            store.collection::<Logo>().all().unwrap().len(),
+            store.collection::<Item>().all().unwrap().len(),
+        );
+        assert_eq!(counts, (50, 40, 250));
+        store.write_blocking(|write| write.put(&Note { id: 50 })).unwrap();
+        drop(store);
+        assert!(at.join("damaged-snapshot").exists());
+    }
+}
+
+#[test]
+fn a_store_with_a_damaged_snapshot_that_lacks_a_record_is_refused_as_before() {
+    let folder = damaged_store(|_, _| {});
+    let (at, key) = (folder.path().join("store"), folder.path().join("key"));
+    drop(Store::open(&at, &key, schema()).unwrap());
+    let generation = CommitFile::open(&at).unwrap().unwrap().1.generation;
+    let database = database_folder(&at, generation);
+    let disk = Disk::open(&database).unwrap();
+    let (note, _) = found(&disk, b"r", 60);
+    let mut slice = Slice::default();
+    slice.remove(note);
+    disk.apply(slice).unwrap();
+    disk.sync().unwrap();
+    drop(disk);
+    assert!(damage_snapshots(&database) > 0);
+    let refused = Store::open(&at, &key, schema()).err().unwrap();
+    assert!(matches!(refused, Error::Damaged { .. }), "{refused}");
+    assert!(database.join("db").exists(), "the original is still there");
+}
+
 fn found(disk: &Disk, letter: &[u8], n: usize) -> (Vec<u8>, Vec<u8>) {
     disk.scan(letter).nth(n).unwrap().unwrap()
 }

@@ -174,11 +174,15 @@ impl WriterHandle {
         }
     }
 
-    /// Submits a job from a context that must not block.
+    /// Submits a job from a context that must not block. The job is lost if the queue is full and the system has no thread
+    /// that waits for a place.
     pub(crate) fn submit_without_waiting(&self, job: Job) {
         if let Err(mpsc::error::TrySendError::Full(job)) = self.queue.try_send(job) {
             let queue = self.queue.clone();
-            std::thread::spawn(move || drop(queue.blocking_send(job)));
+            let waiting = std::thread::Builder::new().spawn(move || drop(queue.blocking_send(job)));
+            if let Err(error) = waiting {
+                tracing::warn!("failed to start a thread that hands a job to the store: {error}");
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use domain::event::{ChannelRef, RecordingRef};
 use domain::ids::RecordingId;
 use domain::recording::{AfterStep, Recording, WorkState};
 use media::source::{FileJob, FileJobEnd, run_job};
+use media::spawn_blocking;
 use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
@@ -182,7 +183,7 @@ pub(super) async fn run(shared: &RecorderState, job: FileJob) -> Result<FileJobE
 pub(super) async fn blocking<R: Send + 'static, E: Into<StepFault> + Send + 'static>(
     work: impl FnOnce() -> Result<R, E> + Send + 'static,
 ) -> Result<R, StepFault> {
-    let done = tokio::task::spawn_blocking(work).await;
+    let done = spawn_blocking(work).await;
     done.map_err(|_| StepFault::Failed("a thread for files failed".to_owned()))?.map_err(Into::into)
 }
 

@@ -15,6 +15,7 @@ use domain::ids::RecordingId;
 use domain::recording::{
     FILE_EXTENSION, PARTS_MAX, RecordedFile, Recording, RecordingInput, RecordingStatus,
 };
+use media::spawn_blocking;
 use storage::Write;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{info, warn};
@@ -25,7 +26,7 @@ use super::permission::owner_refusal;
 use super::priority::ForecastPriority;
 use super::state::{RecorderParts, RecorderState, RunCounters};
 use crate::channel::RecordingReader;
-use crate::clock::now_ms;
+use crate::clock::{ClockWatch, now_ms};
 use crate::events::StoredEvent;
 use crate::recording_files::file::{Arrived, RecordingFile};
 use crate::recording_files::folder::FolderError;
@@ -37,6 +38,8 @@ use crate::recording_files::loss::FileLoss;
 const SYNC_PERIOD: Duration = Duration::from_secs(4);
 /// Without packets for this long, a gap is noted, in milliseconds.
 const GAP_MS: i64 = 2_000;
+/// Maximum age of a packet when it is written, in milliseconds.
+const BATCH_MS_MAX: i64 = 10_000;
 /// Pauses between tries to play the channel.
 const RETRY_MIN: Duration = Duration::from_millis(500);
 const RETRY_MAX: Duration = Duration::from_secs(5);
@@ -116,6 +119,7 @@ struct Run {
     begins_anywhere: bool,
     /// Whether the first file of this node creates the folder.
     may_mark: bool,
+    clock: ClockWatch,
 }
 
 enum Step {
@@ -171,7 +175,18 @@ fn disk_fault(error: &io::Error) -> Fault {
 impl Run {
     fn new(shared: Arc<RecorderState>, id: RecordingId, counters: Arc<RunCounters>) -> Self {
         let (file, last_at) = (None, None);
-        Self { shared, id, counters, file, last_at, is_over: false, begins_anywhere: false, may_mark: true }
+        let clock = ClockWatch::new();
+        Self {
+            shared,
+            id,
+            counters,
+            file,
+            last_at,
+            is_over: false,
+            begins_anywhere: false,
+            may_mark: true,
+            clock,
+        }
     }
 
     fn parts(&self) -> &RecorderParts {
@@ -207,6 +222,25 @@ impl Run {
         recording.file.as_ref().filter(|it| !self.parts().folder.has(it))?.node.as_deref()
     }
 
+    /// Follows the wall clock if somebody has set it: times of day follow it, and nothing is missing because of it. Returns by
+    /// how much it was set, in milliseconds.
+    async fn follow_clock(&mut self) -> i64 {
+        let jump = self.clock.jump();
+        // The times of one from the archive are those of its programme.
+        if jump == 0 || self.recording().is_some_and(|it| it.after.fetched.is_some()) {
+            return 0;
+        }
+        info!(recording.id = %self.id, "the clock was set by {} s during a recording", jump / 1_000);
+        self.last_at = self.last_at.map(|it| it.saturating_add(jump));
+        if let Some(file) = &mut self.file {
+            file.shift_clock(jump);
+        }
+        if self.has_open_gap() {
+            self.change(move |it| it.shift_open_gap(jump)).await;
+        }
+        jump
+    }
+
     /// Returns whether the whole recording comes from the archive.
     fn fetches(&self) -> bool {
         self.recording().is_some_and(|it| it.fetched(now_ms()).is_some())
@@ -221,6 +255,7 @@ impl Run {
                 () = sleep_until(until.min(Instant::now() + WRITE_PERIOD)) => {}
                 () = self.shared.stop.cancelled() => return,
             }
+            self.follow_clock().await;
             if let Err(cause) = self.look(false).await {
                 self.note(&cause.to_string()).await;
             }
@@ -262,6 +297,7 @@ impl Run {
     /// was stored.
     async fn play(&mut self) -> Result<bool, Fault> {
         let Some(recording) = self.recording() else { return Ok(false) };
+        self.follow_clock().await;
         if self.file.is_none() && recording.file.is_some() {
             self.resume().await?;
         }
@@ -288,6 +324,7 @@ impl Run {
                 joined = &mut joining => break joined,
                 () = sleep(WRITE_PERIOD), if self.file.is_some() => {}
             }
+            self.follow_clock().await;
             self.look(false).await?;
         };
         match joined.map_err(Fault::Retry)? {
@@ -309,6 +346,7 @@ impl Run {
         if !matches!(self.next_step(), Step::Play) {
             return Ok(false);
         }
+        self.follow_clock().await;
         let now = now_ms();
         self.look(false).await?;
         self.begins_anywhere = false;
@@ -317,11 +355,12 @@ impl Run {
         {
             self.use_file(file, move |file| file.change_reader(last_at, now)).await?;
         }
-        let (mut has_stored, mut synced_at, reading_since) = (false, Instant::now(), now_ms());
+        let (mut has_stored, mut synced_at, mut reading_since) = (false, Instant::now(), now_ms());
         let end = loop {
             // The time of the first packet counts, and a splice needs that of each.
             let needs_times = self.file.as_ref().is_none_or(RecordingFile::is_joined);
             let Batch { packets, is_overrun, end } = intake.next(needs_times, &self.shared.stop).await;
+            reading_since += self.follow_clock().await;
             if packets.is_empty() && end.is_none() {
                 self.note_silence(reading_since).await;
             }
@@ -365,14 +404,17 @@ impl Run {
 
     /// Returns the time until the recording begins; `None` if it has begun or is over.
     fn until_begin(&self) -> Option<Duration> {
-        let recording = self.recording().filter(|it| !it.status.is_final())?;
+        // One that has begun goes on, also if the clock was set back.
+        let recording = self.recording().filter(|it| it.status == RecordingStatus::Scheduled)?;
         let left = u64::try_from(recording.begins_at().saturating_sub(now_ms())).ok()?;
         (left > 0).then(|| Duration::from_millis(left))
     }
 
     /// Appends packets to the file, which is created with the first ones.
     async fn append(&mut self, batch: Vec<Arrived>) -> Result<(), Fault> {
-        let Some(first_at) = batch.first().map(|it| it.at) else {
+        // The clock may have been set between two packets of the batch.
+        let now = now_ms();
+        let Some(first_at) = batch.first().map(|it| it.at.clamp(now.saturating_sub(BATCH_MS_MAX), now)) else {
             if let Some(file) = self.file.take() {
                 match self.use_file(file, |file| file.append(&[], now_ms())).await {
                     Err(Fault::Lost(loss)) => self.lose(loss).await?,
@@ -519,6 +561,7 @@ impl Run {
 
     /// Notes why nothing is recorded at the moment.
     async fn note(&mut self, reason: &str) {
+        self.follow_clock().await;
         let Some(recording) = self.recording().filter(|it| !it.status.is_final()) else { return };
         if now_ms() < recording.begins_at() {
             return;
@@ -537,6 +580,7 @@ impl Run {
 
     /// The gateway stops: the next process continues the recording.
     async fn suspend(&mut self) {
+        self.follow_clock().await;
         self.close_file().await;
         if let Some(last_at) = self.last_at {
             self.change(move |it| {
@@ -550,6 +594,7 @@ impl Run {
 
     /// The time of the recording is over, or somebody has ended it.
     async fn finish(&mut self) {
+        self.follow_clock().await;
         self.look_at_last().await;
         let Some(recording) = self.recording() else { return };
         match recording.status.is_final() {
@@ -576,7 +621,7 @@ impl Run {
         // A file whose disk is gone is as long as it was when it was closed.
         let known = Some(self.counters.bytes.load(Ordering::Relaxed)).filter(|it| *it > 0);
         let bytes = self.close_file().await.or(known);
-        let last_at = self.last_at;
+        let (last_at, gap_reason) = (self.last_at, reason.clone());
         let (settings, folder) = (self.shared.settings().0, self.parts().folder.clone());
         let event = self.event_of(|channel, recording, record| {
             let file = record.file.as_ref();
@@ -635,10 +680,30 @@ impl Run {
             Some((_, Ended::WithoutFile(Some(path)))) => return self.remove(path).await,
             Some(_) => return,
             // The schedule tries again.
-            None if self.recording().is_some() => return self.pause(RETRY_MAX).await,
+            None if self.recording().is_some() => return self.until_writable(gap_reason).await,
             None => return,
         };
         info!(recording.id = %self.id, "recording of \"{}\" is {}", recording.title(), recording.status);
+    }
+
+    /// Waits until the store accepts changes, so that a recording whose end cannot be noted does not open its channel again and
+    /// again. It continues then, and the time until then is a gap.
+    async fn until_writable(&self, reason: Option<String>) {
+        self.pause(RETRY_MAX).await;
+        let mut why = self.parts().models.store.stop_reason();
+        tokio::select! {
+            // An error means that the store is closed.
+            _ = why.wait_for(Option::is_none) => {}
+            () = self.shared.stop.cancelled() => return,
+        }
+        if let (Some(last_at), Some(reason)) = (self.last_at, reason) {
+            self.change(move |it| {
+                if it.status == RecordingStatus::Recording {
+                    it.open_gap(last_at, &reason);
+                }
+            })
+            .await;
+        }
     }
 
     async fn pause(&self, time: Duration) {
@@ -798,6 +863,6 @@ impl Run {
 
 /// Runs a function on a thread that may block.
 async fn blocking<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> Result<R, Fault> {
-    let done = tokio::task::spawn_blocking(work).await;
+    let done = spawn_blocking(work).await;
     done.map_err(|_| Fault::Retry("a thread for files failed".to_owned()))
 }

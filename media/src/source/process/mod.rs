@@ -26,6 +26,7 @@ pub use self::group::{Pipes, ProgramEnd};
 pub use self::job::{FileJob, FileJobEnd, run_job};
 pub use self::piped::{PipedCommand, PipedProgram, RunEnd};
 pub use self::script::{ScriptEnd, ScriptJob, run_script};
+use crate::blocking::spawn_blocking;
 use crate::closer::{Closer, SocketCount};
 use crate::error::{Cause, UpstreamError};
 use crate::launcher::Launcher;
@@ -106,8 +107,7 @@ impl ProcessSource {
         let redactor = Redactor::new(secret, command.get(1..).unwrap_or_default());
         let command = command.to_vec();
         // Starting a program takes milliseconds, in which this thread could not handle packets.
-        let started =
-            tokio::task::spawn_blocking(move || spawn(&command, redactor, input, permit, closer, &launcher));
+        let started = spawn_blocking(move || spawn(&command, redactor, input, permit, closer, &launcher));
         started.await.map_err(|_| Cause::Panicked)?.map_err(|why| Cause::Program(why).into())
     }
 

@@ -12,6 +12,7 @@ use tokio::time::timeout;
 
 use super::DRAIN_WAIT;
 use super::group::{Group, GroupCommand, Pipes, ProgramEnd};
+use crate::blocking::spawn_blocking;
 use crate::closer::Closer;
 use crate::launcher::{Confinement, Launcher};
 
@@ -81,7 +82,7 @@ impl PipedProgram {
         start: impl FnOnce() -> Result<(Group, Pipes), String> + Send + 'static,
     ) -> Result<(Self, Pipes), String> {
         // Starting a program takes milliseconds.
-        let started = tokio::task::spawn_blocking(move || {
+        let started = spawn_blocking(move || {
             start().map(|(group, pipes)| (Self { group: Some(group), closer }, pipes))
         });
         started.await.map_err(|_| "a bug: the start of a program panicked".to_owned())?

@@ -1,5 +1,6 @@
 //! `/api/core/health/`: the state of the gateway, and what an admin should do.
 
+use domain::plugin::{ConfinementPart, LackingPart};
 use domain::user::UserLevel;
 use resource_derive::View;
 use route_frame::access::STANDARD;
@@ -32,6 +33,19 @@ pub(crate) struct HealthView {
     store: Option<StoreSizeView>,
     /// Room on the file system of the data folder; `null` for users who are not admins, and if it is unknown.
     disk: Option<DiskView>,
+    /// Parts of the confinement of plugins and programs that this machine lacks. Empty for users who are not admins.
+    lacking_confinement: Vec<LackingConfinementView>,
+}
+
+/// A part of the confinement of plugins and programs that this machine lacks.
+#[derive(Clone, Debug, Serialize, View)]
+pub(crate) struct LackingConfinementView {
+    /// The part of the system that it needs.
+    part: Named<ConfinementPart>,
+    /// What is not enforced, in a sentence.
+    message: String,
+    /// The remedy, with the line that switches the part on.
+    advice: String,
 }
 
 /// Counts of problems, sources and viewers. Users who are not admins get the counts of the channels that they may see.
@@ -108,6 +122,7 @@ choice!(
         Error = "error",
     }
 );
+choice!(ConfinementPart { Landlock = "landlock", ControlGroup = "control_group" });
 choice!(Severity { Warning = "warning", Error = "error" });
 choice!(ConditionKind {
     StoreStopped = "store_stopped",
@@ -126,6 +141,8 @@ choice!(ConditionKind {
     AccountCertificate = "account_certificate",
     IntegrationPaused = "integration_paused",
     PluginFailed = "plugin_failed",
+    PluginConfinement = "plugin_confinement",
+    ConnectionsLimit = "connections_limit",
     ClusterEngine = "cluster_engine",
     ClusterNode = "cluster_node",
     StreamlinkMissing = "streamlink_missing",
@@ -194,6 +211,7 @@ fn view(call: &Call, is_admin: bool, seen: SeenCounts) -> HealthView {
         }
     });
     let disk = DiskSpace::read(&context.config.data_dir).filter(|_| is_admin);
+    let lacking = context.plugins.processes.handle.lacking_parts().into_iter().filter(|_| is_admin);
     HealthView {
         status: Named(status),
         version: env!("CARGO_PKG_VERSION"),
@@ -201,7 +219,13 @@ fn view(call: &Call, is_admin: bool, seen: SeenCounts) -> HealthView {
         problems: found.into_iter().filter(|_| is_admin).map(problem).collect(),
         store,
         disk: disk.map(|it| DiskView { available_bytes: it.available, total_bytes: it.total }),
+        lacking_confinement: lacking.map(lacking_confinement).collect(),
     }
+}
+
+fn lacking_confinement(lacking: LackingPart) -> LackingConfinementView {
+    let LackingPart { part, message, advice } = lacking;
+    LackingConfinementView { part: Named(part), message, advice }
 }
 
 fn problem(condition: Condition) -> HealthProblemView {

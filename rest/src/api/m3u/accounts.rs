@@ -11,6 +11,7 @@ use domain::ids::{AccountId, StreamId};
 use domain::panel::ProfileInfo;
 use domain::stream::Stream;
 use http::StatusCode;
+use media::spawn_blocking;
 use resource_derive::Query;
 use route_frame::access::{ADMIN, STANDARD};
 use route_frame::call::Call;
@@ -19,7 +20,6 @@ use route_frame::upload::Upload;
 use server::reply::Refusal;
 use storage::Write;
 use storage::records::next_profile_id;
-use tokio::task::spawn_blocking;
 use tracing::{error, warn};
 
 use super::built_in::{LOCKED, find_unlocked};

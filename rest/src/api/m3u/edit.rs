@@ -19,7 +19,7 @@ use domain::source_url::SourceUrl;
 use domain::stream::RequestHeaders;
 use domain::stream_identity::{IdentityKey, check_order};
 use domain::stream_profile::StreamProfile;
-use media::CertificateTrust;
+use media::{CertificateTrust, spawn_blocking};
 use serde_json::{Map, Value};
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
@@ -307,7 +307,7 @@ async fn check_file(path: String) -> Result<(), String> {
         return Err("Give the absolute path of a file on the gateway's machine.".to_owned());
     }
     // A network file system may be slow, so a thread that may block checks the file.
-    let checked = tokio::task::spawn_blocking(move || {
+    let checked = spawn_blocking(move || {
         // Checked before opening, because opening a pipe would wait for a writer.
         if !std::fs::metadata(&path)?.is_file() {
             return Ok(false);

@@ -3,6 +3,7 @@
 
 use bytes::Bytes;
 use domain::logo::Logo;
+use media::spawn_blocking;
 use node::uploads::fetch_upload;
 use route_frame::call::Call;
 use server::reply::Refusal;
@@ -36,6 +37,6 @@ async fn show(call: &Call, name: Option<&PictureName>) -> Result<Image, Refusal>
 async fn uploaded(call: &Call, file: &str) -> Option<Bytes> {
     let path = call.rest().files.path(Folder::Logos, file).ok()?;
     fetch_upload(&call.rest().nodes, Folder::Logos, file).await;
-    let read = tokio::task::spawn_blocking(move || std::fs::read(path)).await;
+    let read = spawn_blocking(move || std::fs::read(path)).await;
     read.ok()?.ok().map(Bytes::from)
 }

@@ -7,6 +7,7 @@ use actors::now_ms;
 use domain::ids::LogoId;
 use domain::logo::{LOGO_NAME_CHARS_MAX, Logo, logo_copy_path};
 use domain::undo::UNDO_AGE_MS_MAX;
+use media::spawn_blocking;
 use node::uploads::share_upload;
 use resource_derive::Body;
 use route_frame::blocking::run_blocking;
@@ -87,7 +88,7 @@ fn stem(name: &str) -> String {
 pub(super) async fn remove_unused_files(call: &Call) -> usize {
     let _held = call.rest().pictures.logo_files.lock().await;
     let context = Arc::clone(call.rest());
-    let removing = tokio::task::spawn_blocking(move || {
+    let removing = spawn_blocking(move || {
         let names = context.files.names(Folder::Logos)?;
         let (logos, entries) = (context.models.logos.load(), context.models.undo.load());
         let is_current = |at: i64| now_ms().saturating_sub(at) < UNDO_AGE_MS_MAX;

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use domain::ids::UserId;
 use domain::recording::retention::user_quota;
+use media::spawn_blocking;
 use node::overview;
 use resource_derive::View;
 use route_frame::call::Call;
@@ -92,7 +93,7 @@ pub(super) async fn get(call: Call) -> Result<RecordingStorageView, Refusal> {
     let mut available_bytes = room.available;
     if available_bytes.is_none() && !room.is_unmarked {
         let folder = folder.clone();
-        available_bytes = tokio::task::spawn_blocking(move || available_for(&folder)).await.ok().flatten();
+        available_bytes = spawn_blocking(move || available_for(&folder)).await.ok().flatten();
     }
     Ok(RecordingStorageView {
         folder: folder.display().to_string(),

@@ -21,6 +21,7 @@ use domain::guide::source::{GuideSource, GuideSourceKind};
 use domain::guide::state::GuideState;
 use domain::ids::{GuideChannelId, GuideSourceId};
 use http::StatusCode;
+use media::spawn_blocking;
 use resource_derive::Query;
 use route_frame::access::{ADMIN, STANDARD};
 use route_frame::blocking::run_blocking;
@@ -185,7 +186,7 @@ async fn delete(call: Call) -> Result<NoContent, Refusal> {
             remove_upload(&call, Folder::Guides, file).await;
         }
         let files = call.rest().guide.guides.files.clone();
-        if tokio::task::spawn_blocking(move || files.remove(source.id)).await.is_err() {
+        if spawn_blocking(move || files.remove(source.id)).await.is_err() {
             warn!("failed to remove the guide of a deleted source");
         }
     }
