@@ -23,6 +23,7 @@ mod attempt;
 mod button_log;
 mod client;
 mod dead_letters;
+mod digest;
 mod error;
 mod filter;
 mod follow;
