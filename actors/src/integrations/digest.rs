@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use storage::Write;
 use uuid::Uuid;
 
-use super::outbox::delivery_of;
+use super::new_delivery::new_delivery;
 use crate::clock::now_ms;
 
 const MINUTE_MS: i64 = 60_000;
@@ -49,7 +49,7 @@ impl OpenDigests {
                     addresses: Default::default(),
                 };
                 let new = DeliveryId(write.next_id::<Delivery>()?);
-                Delivery { due_at, ..delivery_of(new, Recipient::Integration(id), &begun) }
+                Delivery { due_at, ..new_delivery(new, Recipient::Integration(id), &begun) }
             }
         };
         let mut digest = Digest::read(&delivery.payload).unwrap_or_else(|| Digest::new(event.created_at));

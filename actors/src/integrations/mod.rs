@@ -29,6 +29,7 @@ mod filter;
 mod follow;
 mod forwarding;
 mod log_index;
+mod new_delivery;
 mod outbox;
 mod plugins;
 mod recipient_queue;

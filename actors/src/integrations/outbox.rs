@@ -24,8 +24,8 @@ use tracing::warn;
 use uuid::Uuid;
 
 use super::digest::OpenDigests;
+use super::new_delivery::new_delivery;
 use super::plugins::PluginTargets;
-use crate::clock::now_ms;
 
 /// Maximum number of events that wait for the disk.
 pub(super) const WAITING_EVENTS_MAX: usize = 8_192;
@@ -220,32 +220,10 @@ impl Outbox {
         for (to, run, is_trusted) in to_integrations.chain(to_plugins) {
             let id = DeliveryId(write.next_id::<Delivery>()?);
             let addresses = if is_trusted { event.addresses.clone() } else { BTreeMap::new() };
-            let delivery = Delivery { run, addresses, ..delivery_of(id, to, event) };
+            let delivery = Delivery { run, addresses, ..new_delivery(id, to, event) };
             write.put(&delivery)?;
         }
         Ok(())
-    }
-}
-
-/// Returns the delivery of an event, which is due now, without whole addresses.
-pub(super) fn delivery_of(id: DeliveryId, to: Recipient, event: &OutboxEvent) -> Delivery {
-    Delivery {
-        id,
-        to,
-        event_id: event.event_id,
-        event: event.event.clone(),
-        created_at: event.created_at,
-        payload: event.payload.clone(),
-        summary: event.summary.clone(),
-        channel: event.channel,
-        n_attempts: 0,
-        due_at: now_ms(),
-        reason: None,
-        dead_at: None,
-        run: None,
-        n_crashes: 0,
-        passed_run: None,
-        addresses: BTreeMap::new(),
     }
 }
 

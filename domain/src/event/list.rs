@@ -540,6 +540,8 @@ events! {
             status: &'static str = "success",
             duration_seconds: u64 = 2,
         }
+        // The type `plugin_run` is that of the frames with the progress of a run.
+        frame "plugin_ran"
         failed *status == "error";
         keys |map| {
             map.serialize_entry("plugin", plugin)?;

@@ -12,7 +12,7 @@ use storage::Models;
 
 use crate::plugins::PluginProcesses;
 
-/// What the events are about.
+/// The parts of the gateway that the events are about.
 pub struct WatchedParts {
     pub models: Models,
     pub events: Events,

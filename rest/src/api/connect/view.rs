@@ -180,7 +180,7 @@ pub(crate) struct IntegrationView {
     /// another one. The log, dead letters, previews and tests have addresses without logins.
     #[field(edit)]
     pub(super) trusted: bool,
-    /// What trusting the target means; `null` for one that is not trusted.
+    /// A warning about a trusted target; `null` for one that is not trusted.
     trust_warning: Option<String>,
     /// How it fares. `failing`: the last attempt failed. `paused`: nothing is attempted until an admin resumes it.
     state: Named<State>,
