@@ -164,6 +164,8 @@ async fn subscribe(gateway: &Gateway, targets: Vec<(u32, SocketAddr)>) {
             parallel: 1,
             max_age_s: None,
             created_at: 0,
+            is_trusted: false,
+            digest_minutes: None,
         }
     };
     let all: Vec<_> = targets.into_iter().map(integration).collect();

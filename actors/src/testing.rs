@@ -224,9 +224,20 @@ impl Scenario {
 
     /// Changes the streams of a channel, like a commit.
     pub(crate) async fn replan(&self, number: u32, streams: &[Stream]) {
+        self.replan_silently(number, streams);
+        self.system.switchboard().reload().await.expect("the switchboard answers");
+    }
+
+    /// Changes the streams of a channel like a commit of which live channels have not heard yet.
+    pub(crate) fn replan_silently(&self, number: u32, streams: &[Stream]) {
         let plans = self.plans.as_ref().expect("a scenario with plans of its own");
         plans.plans.lock().insert(channel(number), Arc::new(plan_at_tv(number, streams)));
-        self.system.switchboard().reload().await.expect("the switchboard answers");
+    }
+
+    /// Removes a channel like a commit of which live channels have not heard yet.
+    pub(crate) fn remove_silently(&self, number: u32) {
+        let plans = self.plans.as_ref().expect("a scenario with plans of its own");
+        plans.plans.lock().remove(&channel(number));
     }
 
     /// Deactivates an account, for films that already play.

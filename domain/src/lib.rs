@@ -36,6 +36,7 @@
 pub mod account;
 pub mod account_addresses;
 pub mod account_group;
+pub mod allowed_hours;
 pub mod audit;
 pub mod auto_sync;
 pub mod backup_schedule;

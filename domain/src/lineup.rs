@@ -78,18 +78,20 @@ pub struct ViewLimits {
     hides_adult: bool,
     /// The channels of these lineups only. `None` sets no limit.
     lineups: Option<Vec<Arc<Lineup>>>,
+    /// The channels of these groups only. `None` sets no limit.
+    groups: Option<BTreeSet<GroupId>>,
 }
 
 impl ViewLimits {
     /// For admins, and for everybody while no user exists.
     pub fn none() -> Self {
-        Self { level: UserLevel::Admin, hides_adult: false, lineups: None }
+        Self { level: UserLevel::Admin, hides_adult: false, lineups: None, groups: None }
     }
 
     /// For callers without credentials: those of a viewer of the lowest level, who sees channels marked as adult only if a
     /// rule allows them.
     pub fn anonymous(allows_adult: bool) -> Self {
-        Self { level: UserLevel::Streamer, hides_adult: !allows_adult, lineups: None }
+        Self { level: UserLevel::Streamer, hides_adult: !allows_adult, lineups: None, groups: None }
     }
 
     /// For a user. A lineup that does not exist has no channels, so a user never sees more because a lineup is missing.
@@ -99,7 +101,8 @@ impl ViewLimits {
         }
         let lineups = || user.lineups.iter().filter_map(|it| lineup(*it)).collect();
         let lineups = (!user.lineups.is_empty()).then(lineups);
-        Self { level: user.level, hides_adult: user.hide_adult, lineups }
+        let groups = (!user.channel_groups.is_empty()).then(|| user.channel_groups.iter().copied().collect());
+        Self { level: user.level, hides_adult: user.hide_adult, lineups, groups }
     }
 
     /// Returns the level of the viewer.
@@ -107,9 +110,9 @@ impl ViewLimits {
         self.level
     }
 
-    /// Returns whether adult content is hidden, or only some lineups are seen.
+    /// Returns whether adult content is hidden, or only some lineups or groups are seen.
     pub fn selects(&self) -> bool {
-        self.hides_adult || self.lineups.is_some()
+        self.hides_adult || self.lineups.is_some() || self.groups.is_some()
     }
 }
 
@@ -120,10 +123,15 @@ pub fn visible(limits: &ViewLimits, channel: &Channel) -> bool {
         Some(lineups) => lineups.iter().any(|it| it.contains(channel.id)),
         None => true,
     };
+    let is_in_group = || match &limits.groups {
+        Some(groups) => channel.group.is_some_and(|it| groups.contains(&it)),
+        None => true,
+    };
     channel.enabled
         && limits.level >= channel.user_level
         && !(limits.hides_adult && channel.is_adult)
         && is_in_lineup()
+        && is_in_group()
 }
 
 /// Compares two channels by their place in lists for players: by number, those without one last, then by name.
@@ -228,8 +236,32 @@ mod tests {
     }
 
     #[test]
+    fn groups_of_a_user_limit_what_is_visible_beside_the_lineups() {
+        let mut user = User::new(UserId(1), "a", UserLevel::Streamer, 0);
+        let channels = [1, 2, 3].map(|id| Channel { group: (id < 3).then_some(GroupId(id)), ..channel(id) });
+        // Groups, lineups, and which channels are seen: 1 and 2 are in the groups of their numbers and in the two lineups, 3
+        // in none.
+        for (groups, lineups, expected) in [
+            (vec![], vec![], [true, true, true]),
+            (vec![1], vec![], [true, false, false]),
+            (vec![1, 2], vec![], [true, true, false]),
+            (vec![1, 2], vec![NEWS], [false, true, false]),
+            (vec![1], vec![NEWS], [false, false, false]),
+            // A deleted group.
+            (vec![9], vec![], [false, false, false]),
+        ] {
+            user.channel_groups = groups.into_iter().map(GroupId).collect();
+            user.lineups = lineups;
+            let seen = [0, 1, 2].map(|n| sees(&user, &channels[n]));
+            assert_eq!(seen, expected, "{:?} {:?}", user.channel_groups, user.lineups);
+        }
+        user.level = UserLevel::Admin;
+        assert!(sees(&user, &channels[2]), "admins see all");
+    }
+
+    #[test]
     fn level_adult_content_and_state_limit_what_is_visible() {
-        let limits = |level, hides_adult| ViewLimits { level, hides_adult, lineups: None };
+        let limits = |level, hides_adult| ViewLimits { level, hides_adult, lineups: None, groups: None };
         let adult = Channel { is_adult: true, ..channel(1) };
         let standard = Channel { user_level: UserLevel::Standard, ..channel(1) };
         let off = Channel { enabled: false, ..channel(1) };

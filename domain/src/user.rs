@@ -7,7 +7,8 @@ use icu_normalizer::ComposingNormalizerBorrowed;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::ids::{LineupId, PermissionId, UserGroupId, UserId};
+use crate::allowed_hours::AllowedHours;
+use crate::ids::{GroupId, LineupId, PermissionId, UserGroupId, UserId};
 use crate::panel::ExpiryNotice;
 use crate::secret::Secret;
 
@@ -46,6 +47,10 @@ pub struct User {
     /// The lineups to which the user is restricted; empty is unrestricted.
     #[serde(default)]
     pub lineups: Vec<LineupId>,
+    /// The channel groups to which the user is restricted, beside the lineups; empty is unrestricted. A group that was deleted
+    /// has no channels.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub channel_groups: Vec<GroupId>,
     /// The groups of the user, without duplicates.
     #[serde(default)]
     pub groups: Vec<UserGroupId>,
@@ -86,6 +91,12 @@ pub struct User {
     /// The last notice about the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expiry_notice: Option<ExpiryNotice>,
+    /// The hours in which the user may watch; `None` sets no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_hours: Option<AllowedHours>,
+    /// When the streams of the user end, in milliseconds since 1970: a sleep timer, which is removed then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sleep_until: Option<i64>,
 }
 
 /// The hash of a new password.
@@ -174,6 +185,7 @@ impl User {
             is_superuser: false,
             level,
             lineups: Vec::new(),
+            channel_groups: Vec::new(),
             groups: Vec::new(),
             permissions: BTreeSet::new(),
             granted: BTreeSet::new(),
@@ -188,6 +200,8 @@ impl User {
             player_secret_counter: 0,
             expires_at: None,
             expiry_notice: None,
+            allowed_hours: None,
+            sleep_until: None,
         }
     }
 
@@ -216,6 +230,23 @@ impl User {
     /// Returns whether the user may log in and watch at this time, in milliseconds since 1970.
     pub fn is_active_at(&self, now: i64) -> bool {
         self.is_active && !self.has_expired(now)
+    }
+
+    /// Returns whether a time, in milliseconds since 1970, is within the allowed hours. Admins have none.
+    pub fn is_within_hours(&self, now: i64) -> bool {
+        self.hours().is_none_or(|it| it.allows(now))
+    }
+
+    /// Returns the allowed hours, if they limit the user.
+    pub fn hours(&self) -> Option<&AllowedHours> {
+        self.allowed_hours.as_ref().filter(|_| self.effective_level() != UserLevel::Admin)
+    }
+
+    /// Returns the next time after `after` at which streams of the user may have to end: the account ends, the allowed hours
+    /// end or begin, or the sleep timer runs out. Milliseconds since 1970.
+    pub fn next_end(&self, after: i64) -> Option<i64> {
+        let hours = self.hours().and_then(|it| it.next_change(after));
+        [self.expires_at, self.sleep_until, hours].into_iter().flatten().filter(|it| *it > after).min()
     }
 
     /// Returns whether a user of level 1 may record; `None` for as the settings say.

@@ -264,7 +264,7 @@ async fn serve(
             rest,
         ))
     };
-    let mut request = request(&call, played);
+    let mut request = request(&call, played)?;
     if goes_live {
         if call.method == Method::HEAD {
             return Ok(FileAnswer::stream_head());
@@ -330,7 +330,7 @@ impl Continuation for Rest {
             let candidates = self.call.player().plans.archive(&channel, times, programme.as_ref()).ok()?;
             let candidates = other_nodes::deliverable(&self.call, candidates);
             let begins_at = candidates.first()?.start?;
-            let mut request = request(&self.call, played(&channel, candidates, self.session.clone()));
+            let mut request = request(&self.call, played(&channel, candidates, self.session.clone())).ok()?;
             request.ranges = None;
             match self.call.player().vod.get(request).await {
                 Ok(VodAnswer::Whole(_, body) | VodAnswer::Stream(body)) => {

@@ -58,7 +58,7 @@ pub(super) async fn serve(
         None => take_tuner(&context, &call.caller, target).await?,
     };
     let client_address = call.caller.address();
-    let (viewer, seat) = (viewer(&call), seat_request(&call));
+    let (viewer, seat) = (viewer(&call), seat_request(&call)?);
     let is_anonymous = user.is_none();
     let has_program = rendition.as_ref().is_some_and(|it| it.command.is_some());
     let request =

@@ -2,12 +2,12 @@
 
 use std::net::IpAddr;
 
-use actors::{Identity, SeatRequest, Target, Viewer, may_watch};
+use actors::{Identity, SeatRequest, Target, Viewer, may_watch, now_ms};
 use domain::clients::is_shared_agent;
 use domain::user::{self, User};
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use route_frame::call::{Call, cookies};
-use server::reply::Refusal;
+use server::reply::{Refusal, TunerError};
 use services::auth::{Denied, may_stream_from};
 use sha2::{Digest, Sha256};
 use tracing::info;
@@ -83,12 +83,27 @@ fn hash(bytes: &[u8]) -> u64 {
     hash.iter().take(8).fold(0, |sum, it| sum << 8 | u64::from(*it))
 }
 
-/// Returns the seat that the caller needs, if the number of seats is limited.
-pub(super) fn seat_request(call: &Call) -> Option<SeatRequest> {
-    match call.user() {
-        Ok(user) => Some(SeatRequest { user: user.id, limit: user.stream_limit }),
-        Err(_) => anonymous_seat(call.player()),
-    }
+/// Returns the seat that the caller needs, if the number of seats is limited. Everything that plays asks for it.
+///
+/// # Errors
+/// The user may not watch now.
+pub(super) fn seat_request(call: &Call) -> Result<Option<SeatRequest>, Refusal> {
+    let Ok(user) = call.user() else { return Ok(anonymous_seat(call.player())) };
+    check_hours(user, now_ms())?;
+    Ok(Some(SeatRequest { user: user.id, limit: user.stream_limit }))
+}
+
+/// Refuses a user outside of the allowed hours, with the time at which they begin.
+fn check_hours(user: &User, now: i64) -> Result<(), Refusal> {
+    let Some(hours) = user.hours().filter(|it| !it.allows(now)) else { return Ok(()) };
+    let again = match hours.next_change(now) {
+        Some(at) => format!("again from {} ({})", hours.local_text(at), hours.time_zone),
+        None => "at no time".to_owned(),
+    };
+    let detail =
+        format!("the allowed hours of the user \"{}\" are over; watching is allowed {again}", user.username);
+    info!(user.id = %user.id, "client refused: outside of the allowed hours");
+    Err(Refusal::status(StatusCode::FORBIDDEN).with_detail(detail).with_tuner_error(TunerError::TuneFailed))
 }
 
 /// Returns the seat of a viewer without credentials, if their number is limited, or if they do not see every channel: a
@@ -106,7 +121,7 @@ pub(super) async fn take_seat(
     unknown: impl FnOnce() -> Refusal,
 ) -> Result<Option<Held>, Refusal> {
     let (context, user, viewer) = (call.player(), call.user().ok(), viewer(call));
-    let Some(request) = seat_request(call) else { return Ok(None) };
+    let Some(request) = seat_request(call)? else { return Ok(None) };
     let taken =
         context.vod.seat(request, &viewer, target, &call.caller.connection).await.map_err(|reason| {
             info!(vod.target = %target, client.address = %viewer.address, "client refused: {reason}");
@@ -141,9 +156,30 @@ pub(super) fn check_permitted(
 
 #[cfg(test)]
 mod tests {
+    use domain::allowed_hours::AllowedHours;
+    use domain::ids::UserId;
+    use domain::user::UserLevel;
     use http::header::COOKIE;
+    use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_user_outside_of_the_allowed_hours_learns_when_they_begin() {
+        let table = json!({ "time_zone": "UTC", "mon": ["07:00-19:30"] });
+        let hours = AllowedHours::from_object(table.as_object().unwrap()).ok();
+        let never = AllowedHours::from_object(json!({ "time_zone": "UTC" }).as_object().unwrap()).ok();
+        let child = User { allowed_hours: hours, ..User::new(UserId(1), "anna", UserLevel::Streamer, 0) };
+        // 2030-06-03 is a Monday.
+        let [morning, evening] = [1_906_700_400_000, 1_906_745_400_000];
+        assert!(check_hours(&child, morning).is_ok());
+        let refusal = check_hours(&child, evening).unwrap_err();
+        assert!(refusal.to_string().contains("again from Mon 07:00 (UTC)"), "{refusal}");
+        assert_eq!(refusal.into_response().status(), StatusCode::FORBIDDEN);
+        let refusal = check_hours(&User { allowed_hours: never, ..child.clone() }, morning).unwrap_err();
+        assert!(refusal.to_string().contains("at no time"), "{refusal}");
+        assert!(check_hours(&User { level: UserLevel::Admin, ..child }, evening).is_ok());
+    }
 
     #[test]
     fn a_player_is_recognised_by_the_cookie_that_it_was_given() {

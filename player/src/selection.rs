@@ -236,7 +236,8 @@ fn tag(call: &Call, options: &OutputOptions, guide_url: &str) -> HeaderValue {
         models.settings.load().version(),
     ];
     // The guide's address contains the name of the user, the secret and the origin.
-    let user = call.user().ok().map(|it| (it.id, it.effective_level(), it.hide_adult, it.lineups.clone()));
+    let user = call.user().ok();
+    let user = user.map(|it| (it.id, it.effective_level(), it.hide_adult, (&it.lineups, &it.channel_groups)));
     // Titles have no version of their own.
     let titles = (!options.title_kinds().is_empty()).then(|| models.store.version());
     let archives = call.archives().version();

@@ -83,6 +83,7 @@ pub(super) fn file_route<Args>(
     Route::get(path, access, summary, handler)
         .for_any_origin()
         .refuses_plainly(StatusCode::PARTIAL_CONTENT, "The requested part, with `Content-Range`.")
+        .refuses(StatusCode::FORBIDDEN, "The user may not watch at this time of the day.")
         .refuses(StatusCode::RANGE_NOT_SATISFIABLE, "No requested byte exists.")
         .refuses(StatusCode::BAD_GATEWAY, "No provider delivers the file. The answer has the reason.")
         .refuses(
@@ -278,23 +279,26 @@ pub(super) struct Played {
 }
 
 /// Returns the request of a caller for the ranges in its headers.
-pub(super) fn request(call: &Call, played: Played) -> VodRequest {
+///
+/// # Errors
+/// The user may not watch now.
+pub(super) fn request(call: &Call, played: Played) -> Result<VodRequest, Refusal> {
     let Played { title, candidates, session } = played;
-    VodRequest {
+    Ok(VodRequest {
         title,
         candidates,
         viewer: viewer(call),
         connection: call.caller.connection.clone(),
-        seat: seat_request(call),
+        seat: seat_request(call)?,
         session: session.map(|it| it.chars().take(SESSION_CHARS_MAX).collect()),
         ranges: ranges(&call.headers),
         if_range: if_range(&call.headers).map(str::to_owned),
-    }
+    })
 }
 
 /// Answers with the requested bytes. All permissions have been checked except the stream limit of the user.
 pub(super) async fn play(call: Call, played: Played) -> Result<FileAnswer, Refusal> {
-    play_request(&call, request(&call, played), FileAnswer::stream).await
+    play_request(&call, request(&call, played)?, FileAnswer::stream).await
 }
 
 /// Answers a request; `of_stream` makes the answer of a stream of unknown length.

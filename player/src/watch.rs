@@ -55,7 +55,10 @@ pub(super) fn stream_route<Args>(
             `Retry-After` is sent if another try may help.",
     );
     let route = catchup::declared(route)
-        .refuses(StatusCode::FORBIDDEN, "The network, or catch-up for this user, is not allowed.")
+        .refuses(
+            StatusCode::FORBIDDEN,
+            "The network, or catch-up or this time of the day for this user, is not allowed.",
+        )
         .refuses_plainly(StatusCode::PARTIAL_CONTENT, "The requested part of the past, with `Content-Range`.")
         .refuses(StatusCode::RANGE_NOT_SATISFIABLE, "No requested byte of that part exists.")
         .refuses(StatusCode::BAD_GATEWAY, "No provider delivers that part. The answer has the reason.");

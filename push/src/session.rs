@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use actors::view_limits;
 use domain::user::{User, UserLevel};
+use domain::user_group::VIEW_CHANNEL;
 use futures_util::{SinkExt as _, StreamExt as _};
 use media::Connection;
 use server::accept::ConnectionGuard;
@@ -192,7 +193,7 @@ impl Session {
             HubMessage::Notification(it) => {
                 let (channel, text) = match &it.others {
                     ForOthers::ForAll(text) => return Some(text.clone()),
-                    ForOthers::OfChannel(channel, text) if user.may(UserLevel::Standard) => (channel, text),
+                    ForOthers::OfChannel(channel, text) if sees_channels(user) => (channel, text),
                     ForOthers::OfOwners(own) => {
                         let own = own.iter().find(|it| it.0 == user.id);
                         return own.filter(|_| self.may_record(user)).map(|it| it.1.clone());
@@ -204,7 +205,7 @@ impl Session {
                 may_see(&limits, &self.context.models.channels.load(), *channel).then(|| text.clone())
             }
             HubMessage::Statistics(it) if is_admin => Some(it.for_admins(self.clients_of)),
-            HubMessage::Statistics(_) if !user.may(UserLevel::Standard) => None,
+            HubMessage::Statistics(_) if !sees_channels(user) => None,
             HubMessage::Statistics(it) => {
                 let limits = view_limits(&self.context.models, Some(user));
                 Some(it.for_viewer(&limits, &self.context.models.channels.load()))
@@ -212,6 +213,11 @@ impl Session {
             HubMessage::Closed => None,
         }
     }
+}
+
+/// Returns whether a user reads in the interface whether the visible channels play.
+fn sees_channels(user: &User) -> bool {
+    user.may_with(UserLevel::Standard, Some(VIEW_CHANNEL))
 }
 
 /// Waits for a reason to end the session from the server side.

@@ -664,6 +664,8 @@ mod tests {
             parallel: 1,
             max_age_s: None,
             created_at: 0,
+            is_trusted: false,
+            digest_minutes: None,
         };
         let status = IntegrationStatus {
             id: IntegrationId(4),

@@ -509,6 +509,8 @@ async fn furnished() -> Rest {
         parallel: 1,
         max_age_s: None,
         created_at: 0,
+        is_trusted: false,
+        digest_minutes: None,
     }])
     .await;
     let password = json!({ "id": "key", "label": "Key", "type": "string", "input_type": "password" });

@@ -245,13 +245,13 @@ impl Shape for bool {
     const KIND: Kind = Kind::Flag;
 }
 
+/// The texts that are read as a flag.
+pub(super) const FLAG_TEXTS: [(&str, bool); 6] =
+    [("true", true), ("True", true), ("1", true), ("false", false), ("False", false), ("0", false)];
+
 impl Readable for bool {
     fn read(value: &Value, _: &Field) -> Result<Self, String> {
-        let of_text = |text: &str| match text {
-            "true" | "True" | "1" => Some(true),
-            "false" | "False" | "0" => Some(false),
-            _ => None,
-        };
+        let of_text = |text: &str| FLAG_TEXTS.iter().find(|it| it.0 == text).map(|it| it.1);
         let read = value.as_bool().or_else(|| value.as_str().and_then(of_text));
         read.ok_or_else(|| "Expected true or false.".to_owned())
     }

@@ -7,6 +7,7 @@ pub mod archives;
 pub mod auth;
 pub mod backups;
 pub mod disk_space;
+pub mod event_watch;
 pub mod files;
 mod followed_guides;
 pub mod guide;

@@ -45,11 +45,12 @@ use server::origin::Origins;
 use server::{Forward, Routes, route_table};
 use services::auth::may_stream_from;
 use services::backups::follow_schedule;
+use services::event_watch::WatchedParts;
 use services::files::{COMSKIP_CONFIG, Files, Folder};
 use services::http_client::fetch;
 use services::plugins::ApiCalls;
 use services::recent_log::RecentLog;
-use services::{matching, store_watch, strm_export};
+use services::{event_watch, matching, store_watch, strm_export};
 use storage::guide::GuideFiles;
 use storage::plugin_files::PluginFiles;
 use storage::{Models, Store};
@@ -133,6 +134,7 @@ pub struct Gateway {
     listeners: Option<Listeners>,
     restarts: Option<Mutex<mpsc::Receiver<RestartRequest>>>,
     _store_watch: AbortOnDropHandle<()>,
+    _event_watch: AbortOnDropHandle<()>,
     /// Present if this machine is a node that shares the configuration.
     cluster_plugins: Option<AbortOnDropHandle<()>>,
     matching: AbortOnDropHandle<()>,
@@ -262,6 +264,14 @@ impl Gateway {
         info!(api.address = %api_addr, player.address = %player_addr, "gateway started");
         let store_watch = store_watch::follow(context.models.store.clone(), context.events.clone());
         let _store_watch = AbortOnDropHandle::new(runtimes.work.spawn(store_watch));
+        let watched = WatchedParts {
+            models: context.models.clone(),
+            events: context.events.clone(),
+            data_dir: context.config.data_dir.clone(),
+            recorder: context.recordings.recorder.clone(),
+            plugins: Arc::clone(&context.plugins.processes),
+        };
+        let _event_watch = AbortOnDropHandle::new(runtimes.work.spawn(event_watch::follow(watched)));
         let (models, events) = (context.models.clone(), context.events.clone());
         let matching = async move { matching::follow(models, &events).await };
         let matching = AbortOnDropHandle::new(runtimes.work.spawn(matching));
@@ -311,6 +321,7 @@ impl Gateway {
             listeners: Some(listeners),
             restarts: None,
             _store_watch,
+            _event_watch,
             matching,
             recording_rules,
             discovery,

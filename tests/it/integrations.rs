@@ -52,6 +52,7 @@ fn delivery(id: u32, integration: u32, now: i64) -> Delivery {
         run: None,
         n_crashes: 0,
         passed_run: None,
+        addresses: Default::default(),
     }
 }
 

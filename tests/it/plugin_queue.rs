@@ -69,6 +69,7 @@ async fn store_runs(root: &Path, payloads: Vec<Value>) {
                     run: Some(ActionRun { action: "note".to_owned(), schedule: None }),
                     n_crashes: 0,
                     passed_run: None,
+                    addresses: Default::default(),
                 })?;
             }
             Ok::<_, storage::Error>(())

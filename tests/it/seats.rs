@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use actors::now_ms;
+use domain::allowed_hours::AllowedHours;
 use domain::channel::Channel;
 use domain::event::EventBody;
 use domain::settings::AtLimit;
@@ -334,4 +335,49 @@ async fn only_a_deactivated_expired_or_deleted_user_is_disconnected() {
         player.received(|r| r.ts.assert_clean());
     }
     assert_eq!(reasons(&gateway), ["the user may no longer watch"; 8]);
+}
+
+/// Holds T-acc.6 for the hours of a child: the streams end by themselves, and the user learns when they begin again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn streams_end_with_the_allowed_hours_and_at_the_sleep_timer_with_an_event() {
+    let (_provider, gateway) = set_up(1, 0, AtLimit::ReplaceOwn).await;
+    let ended = |gateway: &TestGateway| -> Vec<(String, &'static str)> {
+        let of = |body: &EventBody| match body {
+            EventBody::ViewingEnded { username, reason, streams: 1, .. } => Some((username.clone(), *reason)),
+            _ => None,
+        };
+        gateway.events().iter().filter_map(|it| of(&it.body)).collect()
+    };
+    let child = create_user(&gateway, "child", |_| {}).await;
+    let sleeper = create_user(&gateway, "sleeper", |_| {}).await;
+    let players = [
+        Player::ask(gateway.address, child.asks(&gateway, "0", "tv")).await,
+        Player::ask(gateway.address, sleeper.asks(&gateway, "0", "phone")).await,
+    ];
+    for player in &players {
+        player.sees("0").await;
+    }
+    // A table without hours ends them at once.
+    let table = serde_json::json!({ "time_zone": "UTC" });
+    let hours = AllowedHours::from_object(table.as_object().unwrap()).unwrap();
+    change_user(&gateway, &child, |it| it.allowed_hours = Some(hours)).await;
+    players[0].ended().await;
+    let refused = fetch(gateway.address, child.asks(&gateway, "0", "tv")).await;
+    assert_eq!(refused.status(), 403);
+    // Without another change.
+    change_user(&gateway, &sleeper, |it| it.sleep_until = Some(now_ms() + 1_000)).await;
+    players[1].ended().await;
+    eventually("two events", || ended(&gateway).len() == 2).await;
+    assert_eq!(
+        ended(&gateway),
+        [("child".to_owned(), "allowed_hours"), ("sleeper".to_owned(), "sleep_timer")]
+    );
+    // The timer is removed, and the user may watch again.
+    let timer = || gateway.models().users.load().get(sleeper.id.0).and_then(|it| it.sleep_until);
+    eventually("the timer to be removed", || timer().is_none()).await;
+    Player::ask(gateway.address, sleeper.asks(&gateway, "0", "phone")).await.sees("0").await;
+    assert_eq!(
+        reasons(&gateway)[..2],
+        ["the allowed hours of the user are over", "the sleep timer of the user has run out"]
+    );
 }

@@ -4,19 +4,23 @@
 //! subscribers. A subscriber that falls behind loses the oldest events and learns how many.
 
 mod actor;
+mod causes;
 mod message;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub(crate) use self::actor::{Actor, Arguments};
+pub(crate) use self::causes::account_full;
 pub(crate) use self::message::Message;
 use domain::event::Event;
 use parking_lot::Mutex;
 use tokio::sync::broadcast;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::ask::Address;
@@ -28,6 +32,12 @@ pub(crate) const HISTORY_MAX: usize = 200;
 /// Maximum number of events that a subscriber may fall behind before it loses the oldest.
 const SUBSCRIBER_LAG_MAX: usize = 256;
 
+/// Pause between two events of one name for the same cause, of those that are emitted rarely.
+const PACE: Duration = Duration::from_secs(300);
+
+/// Maximum number of causes for which such events are emitted in this time.
+const PACED_MAX: usize = 1_000;
+
 /// An event with its number since the start. The first number is 1; no number is used twice.
 pub type NumberedEvent = (u64, Arc<Event>);
 
@@ -35,6 +45,8 @@ pub type NumberedEvent = (u64, Arc<Event>);
 pub(crate) struct Bus {
     history: Mutex<VecDeque<NumberedEvent>>,
     sender: broadcast::Sender<Arc<Event>>,
+    /// When an event of this name and cause was last emitted, of those that are rare. Bounded by [`PACED_MAX`].
+    paced: Mutex<HashMap<(&'static str, String), Instant>>,
 }
 
 impl Bus {
@@ -42,6 +54,7 @@ impl Bus {
         Arc::new(Self {
             history: Mutex::new(VecDeque::with_capacity(HISTORY_MAX)),
             sender: broadcast::Sender::new(SUBSCRIBER_LAG_MAX),
+            paced: Mutex::default(),
         })
     }
 }
@@ -93,6 +106,21 @@ impl Events {
         let event = Arc::new(event);
         self.outbox.offer(&event);
         self.address.tell(Message::Emit(event));
+    }
+
+    /// Emits an event, unless one of its name was emitted for the same cause in the last minutes.
+    pub(crate) fn emit_paced(&self, cause: String, event: Event) {
+        let now = Instant::now();
+        {
+            let mut paced = self.bus.paced.lock();
+            paced.retain(|_, at| now.duration_since(*at) < PACE);
+            // So many causes at a time are one, of which somebody has heard already.
+            if paced.len() >= PACED_MAX || paced.contains_key(&(event.body.name(), cause.clone())) {
+                return;
+            }
+            paced.insert((event.body.name(), cause), now);
+        }
+        self.emit(event);
     }
 
     /// Emits an event that every node of a cluster sees, with an id that is the same on all of them. Integrations get it

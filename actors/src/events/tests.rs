@@ -61,3 +61,24 @@ async fn a_subscriber_that_does_not_read_blocks_nobody_and_loses_the_oldest_even
     }
     assert!(matches!(lazy.recv().await, Err(broadcast::error::RecvError::Lagged(744))));
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_event_of_one_cause_is_emitted_once_in_some_minutes() {
+    let events = Events::new(Address::new(), Bus::new(), Outbox::default());
+    let full = |account: &str| {
+        let body = EventBody::AccountFull {
+            account_name: account.to_owned(),
+            wanted: "News".to_owned(),
+            max_streams: 1,
+            reason: String::new(),
+        };
+        events.emit_paced(account.to_owned(), Event { at: 0, body });
+        events.bus.paced.lock().len()
+    };
+    assert_eq!([full("one"), full("one"), full("two")], [1, 1, 2]);
+    tokio::time::advance(PACE / 2).await;
+    assert_eq!(full("one"), 2);
+    // Those whose time is over are forgotten.
+    tokio::time::advance(PACE).await;
+    assert_eq!(full("one"), 1);
+}

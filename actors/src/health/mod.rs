@@ -7,6 +7,7 @@ mod files;
 mod play;
 #[cfg(test)]
 mod tests;
+mod unhealthy;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
@@ -26,7 +27,9 @@ use tracing::warn;
 use self::files::FileTable;
 pub(crate) use self::play::PlayMeter;
 pub use self::play::StreamFacts;
+use self::unhealthy::UnhealthyStreams;
 use crate::clock::now_ms;
+use crate::events::Events;
 
 /// Interval at which the streams that play are measured.
 const MEASURE_PERIOD: Duration = Duration::from_secs(10);
@@ -224,8 +227,8 @@ impl HealthTable {
     }
 }
 
-/// Measures and writes until it is dropped. Begins with the stored values, so it can be restarted at any time.
-pub(crate) async fn keep(table: HealthTable, models: Models) {
+/// Measures, writes and reports until it is dropped. Begins with the stored values, so it can be restarted at any time.
+pub(crate) async fn keep(table: HealthTable, models: Models, events: Events) {
     let (loading, of) = (table.clone(), models.clone());
     match spawn_blocking(move || loading.load(&of)).await {
         Ok(Ok(())) => {}
@@ -235,9 +238,11 @@ pub(crate) async fn keep(table: HealthTable, models: Models) {
     let mut ticks = interval(MEASURE_PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut written_at = Instant::now();
+    let mut unhealthy = UnhealthyStreams::new(&table);
     loop {
         ticks.tick().await;
         table.measure_plays();
+        unhealthy.report(&table, &models, &events).await;
         if written_at.elapsed() >= WRITE_PERIOD {
             table.write(&models).await;
             written_at = Instant::now();

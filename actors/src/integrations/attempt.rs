@@ -1,5 +1,6 @@
 //! One attempt: the text for the target, its answer, and the log entry.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use domain::integration::{
     ScriptOutput, Target, Webhook, WebhookAnswer, webhook_id,
 };
 use domain::plugin::{PluginKey, RunCause};
+use domain::secret::Secret;
 use domain::template::Template;
 use media::source::{ScriptEnd, ScriptJob, run_script};
 use media::spawn_blocking;
@@ -54,6 +56,8 @@ struct Happened {
     summary: String,
     /// The id of the run of an action.
     run_id: Uuid,
+    /// Members of the payload that a trusted target gets whole.
+    addresses: BTreeMap<String, Secret>,
 }
 
 /// Where an attempt goes.
@@ -102,12 +106,13 @@ impl Destination {
         }
     }
 
-    /// Returns what removes its secrets. The results of plugins have none any more.
-    fn redactor(&self) -> Redactor {
-        match self {
+    /// Returns what removes its secrets, and these addresses. The results of plugins have no other ones any more.
+    fn redactor(&self, addresses: &BTreeMap<String, Secret>) -> Redactor {
+        let redactor = match self {
             Self::Integration(integration) => Redactor::new(integration),
             Self::Plugin(..) => Redactor::none(),
-        }
+        };
+        redactor.with_addresses(addresses.values())
     }
 }
 
@@ -148,7 +153,9 @@ pub(super) async fn test(
     let mut payload = payload(&Event { at: now, body }, event_id);
     payload.insert("test".to_owned(), true.into());
     let payload = Value::Object(payload).to_string();
-    let happened = Happened { event_id, event, payload, summary, run_id: event_id };
+    // The example of an event has no whole address.
+    let happened =
+        Happened { event_id, event, payload, summary, run_id: event_id, addresses: BTreeMap::new() };
     let destination = Destination::Integration(integration);
     let began = Instant::now();
     let time_max = if destination.action().is_some() { TESTED_RUN_MAX } else { Duration::MAX };
@@ -192,6 +199,11 @@ pub(super) async fn deliver(
         payload: delivery.payload.clone(),
         summary: delivery.summary.clone(),
         run_id: delivery.run_id(),
+        addresses: match &destination {
+            // The admin may have withdrawn the trust meanwhile.
+            Destination::Integration(it) if it.gets_addresses() => delivery.addresses.clone(),
+            _ => BTreeMap::new(),
+        },
     };
     let began = Instant::now();
     let is_run = destination.action().is_some();
@@ -357,7 +369,7 @@ fn entry(
     duration: Duration,
     attempted: &Attempted,
 ) -> DeliveryLogEntry {
-    let redactor = destination.redactor();
+    let redactor = destination.redactor(&happened.addresses);
     let subscription = match destination {
         Destination::Integration(it) => it.subscriptions.iter().find(|it| it.event == happened.event),
         Destination::Plugin(..) => None,
@@ -425,7 +437,7 @@ async fn to_target(
     destination: &Destination,
     happened: &Happened,
 ) -> Result<Attempted, NotBegun> {
-    let payload = match serde_json::from_str(&happened.payload) {
+    let mut payload: Map<String, Value> = match serde_json::from_str(&happened.payload) {
         Ok(Value::Object(payload)) => payload,
         _ => return Ok(Attempted::never("the stored payload is damaged")),
     };
@@ -439,19 +451,42 @@ async fn to_target(
             return to_plugin(shared, &plugin.key, order(happened, &run.action, params, run.cause())).await;
         }
     };
-    let text = match text(integration, happened, &payload) {
+    let logged = match text(integration, happened, &payload) {
         Ok(text) => text,
         Err(reason) => return Ok(Attempted::never(reason)),
     };
-    if text.text.trim().is_empty() {
+    if logged.text.trim().is_empty() {
         let note = Some("nothing was sent, because the text of the template is blank");
         return Ok(Attempted { note, ..Attempted::new(Outcome::Delivered) });
     }
+    payload.extend(happened.addresses.iter().map(|it| (it.0.clone(), it.1.expose().into())));
+    let text = match happened.addresses.is_empty() {
+        true => logged.clone(),
+        false => match text(integration, happened, &payload) {
+            Ok(text) => text,
+            Err(reason) => return Ok(Attempted::never(reason)),
+        },
+    };
+    let attempted = to_integration(shared, running, queue, integration, happened, (&payload, text)).await?;
+    // The log has the form without logins.
+    let request = if happened.addresses.is_empty() { attempted.request } else { logged.text };
+    Ok(Attempted { request, ..attempted })
+}
+
+/// Makes an attempt with a text, and with the payload that it was made of.
+async fn to_integration(
+    shared: &IntegrationsState,
+    running: &Running,
+    queue: &RecipientQueue,
+    integration: &Integration,
+    happened: &Happened,
+    (payload, text): (&Map<String, Value>, Text),
+) -> Result<Attempted, NotBegun> {
     match &integration.target {
         Target::Webhook(webhook) => {
             Ok(to_webhook(running, integration, queue, webhook, happened, text).await)
         }
-        Target::Script(script) => Ok(to_script(shared, running, script, happened, &payload, text).await),
+        Target::Script(script) => Ok(to_script(shared, running, script, happened, payload, text).await),
         Target::Plugin(action) => {
             let Ok(key) = PluginKey::from_folder(&action.key) else {
                 return Ok(Attempted::never(format!("the plugin \"{}\" is not installed", action.key)));
@@ -574,6 +609,7 @@ fn button_entry(shared: &IntegrationsState, running: &Running, run: PluginRun) -
 }
 
 /// A text for a target.
+#[derive(Clone)]
 struct Text {
     text: String,
     content_type: &'static str,
@@ -589,7 +625,11 @@ fn text(
     let own = subscription.and_then(|it| it.template.as_deref());
     let preset = integration.preset();
     let Some(template) = own.or(preset.map(|it| it.template())) else {
-        return Ok(Text { text: happened.payload.clone(), content_type: "application/json" });
+        let text = match happened.addresses.is_empty() {
+            true => happened.payload.clone(),
+            false => serde_json::to_string(payload).unwrap_or_default(),
+        };
+        return Ok(Text { text, content_type: "application/json" });
     };
     let values = integration.values(payload.clone(), happened.event_id, happened.summary.clone());
     let rendered = Template::parse(template, None).and_then(|it| it.render(&values));
@@ -617,6 +657,7 @@ async fn to_webhook(
         body: &text.text,
         id: webhook_id(happened.event_id, integration.id),
         now: now_ms(),
+        stays_private: integration.gets_addresses() && !webhook.url.scheme().eq_ignore_ascii_case("https"),
     };
     let reply = queue.client.send(running, request).await;
     // Services count what arrives, and this message may have been on its way for long.

@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::general_purpose::GeneralPurpose;
 use base64::engine::{DecodePaddingMode, GeneralPurposeConfig};
-use domain::egress::{AllowedNetworks, EgressError, Reach};
+use domain::egress::{AllowedNetworks, Distance, EgressError, Reach, distance};
 use domain::integration::{Signing, Webhook};
 use hmac::{Hmac, KeyInit, Mac};
 use parking_lot::Mutex;
@@ -42,6 +42,7 @@ pub(super) struct ClientCache(Mutex<Option<CachedClient>>);
 struct CachedClient {
     url: String,
     ca_certificate: Option<String>,
+    stays_private: bool,
     client: Client,
 }
 
@@ -54,6 +55,8 @@ pub(super) struct WebhookRequest<'a> {
     pub(super) id: String,
     /// Milliseconds since 1970.
     pub(super) now: i64,
+    /// Whether it may lead into private networks only, because others could read it on its way.
+    pub(super) stays_private: bool,
 }
 
 /// The answer of a webhook.
@@ -77,14 +80,23 @@ pub(super) enum WebhookError {
 
 /// The reason why a webhook may not lead to an address.
 #[derive(Debug, Clone, Copy)]
-struct Forbidden(EgressError);
+enum Forbidden {
+    Egress(EgressError),
+    /// Others could read it on its way.
+    Public,
+}
 
 impl fmt::Display for Forbidden {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.0 {
-            EgressError::Reserved => "a webhook may not lead to link-local addresses and metadata services",
-            EgressError::OwnListener => "a webhook may not lead to the gateway itself",
-            EgressError::FromPublicToPrivate | EgressError::ToThisMachine => {
+        f.write_str(match self {
+            Self::Public => {
+                "a trusted target outside of private networks needs HTTPS, because it gets addresses with logins"
+            }
+            Self::Egress(EgressError::Reserved) => {
+                "a webhook may not lead to link-local addresses and metadata services"
+            }
+            Self::Egress(EgressError::OwnListener) => "a webhook may not lead to the gateway itself",
+            Self::Egress(EgressError::FromPublicToPrivate | EgressError::ToThisMachine) => {
                 "the address is nearer than integrations.nearest_network allows"
             }
         })
@@ -94,22 +106,33 @@ impl fmt::Display for Forbidden {
 impl std::error::Error for Forbidden {}
 
 /// Resolves names to the addresses that are allowed.
+#[derive(Clone)]
 struct AllowedAddresses {
     egress: Egress,
     port: u16,
+    stays_private: bool,
+}
+
+impl AllowedAddresses {
+    fn check(&self, address: SocketAddr) -> Result<(), Forbidden> {
+        if self.stays_private && distance(address.ip()) == Some(Distance::Public) {
+            return Err(Forbidden::Public);
+        }
+        self.egress.check(address).map_err(Forbidden::Egress)
+    }
 }
 
 impl Resolve for AllowedAddresses {
     fn resolve(&self, name: Name) -> Resolving {
-        let (egress, port) = (self.egress.clone(), self.port);
+        let rules = self.clone();
         Box::pin(async move {
             let mut refusal = None;
-            let found = lookup_host((name.as_str(), port)).await?;
+            let found = lookup_host((name.as_str(), rules.port)).await?;
             let is_allowed =
-                |it: &SocketAddr| egress.check(*it).map_err(|reason| refusal = Some(reason)).is_ok();
+                |it: &SocketAddr| rules.check(*it).map_err(|reason| refusal = Some(reason)).is_ok();
             let allowed: Vec<_> = found.filter(is_allowed).collect();
             match refusal {
-                Some(reason) if allowed.is_empty() => Err(Forbidden(reason).into()),
+                Some(reason) if allowed.is_empty() => Err(reason.into()),
                 _ => Ok(Box::new(allowed.into_iter()) as Addrs),
             }
         })
@@ -128,16 +151,23 @@ impl ClientCache {
     ) -> Result<WebhookReply, WebhookError> {
         let url = Url::parse(request.webhook.url.expose())
             .map_err(|_| WebhookError::Never("the address is not valid".to_owned()))?;
-        let client = self.client(running, request.webhook, &url)?;
+        let client = self.client(running, request.webhook, &url, request.stays_private)?;
         exchange(running, &client, url, request).await
     }
 
-    fn client(&self, running: &Running, webhook: &Webhook, url: &Url) -> Result<Client, WebhookError> {
+    fn client(
+        &self,
+        running: &Running,
+        webhook: &Webhook,
+        url: &Url,
+        stays_private: bool,
+    ) -> Result<Client, WebhookError> {
         let egress = Egress::new(
             Reach::named_by(running.settings.nearest_network, AllowedNetworks::OfPlaylist),
             running.own_listeners.clone(),
         );
         let port = url.port_or_known_default().unwrap_or_default();
+        let rules = AllowedAddresses { egress, port, stays_private };
         let literal = match url.host() {
             Some(Host::Ipv4(address)) => Some(address.into()),
             Some(Host::Ipv6(address)) => Some(address.into()),
@@ -145,13 +175,14 @@ impl ClientCache {
             None => return Err(WebhookError::Never("the address has no host".to_owned())),
         };
         if let Some(address) = literal {
-            let checked = egress.check(SocketAddr::new(address, port));
-            checked.map_err(|reason| WebhookError::Never(Forbidden(reason).to_string()))?;
+            let checked = rules.check(SocketAddr::new(address, port));
+            checked.map_err(|reason| WebhookError::Never(reason.to_string()))?;
         }
         let mut cached = self.0.lock();
         if let Some(known) = &*cached
             && known.url == url.as_str()
             && known.ca_certificate == webhook.ca_certificate
+            && known.stays_private == stays_private
         {
             return Ok(known.client.clone());
         }
@@ -160,7 +191,7 @@ impl ClientCache {
             .connect_timeout(CONNECT_TIMEOUT)
             .pool_idle_timeout(IDLE_TIMEOUT)
             .pool_max_idle_per_host(usize::from(domain::integration::PARALLEL_MAX))
-            .dns_resolver(Arc::new(AllowedAddresses { egress, port }))
+            .dns_resolver(Arc::new(rules))
             // A proxy would resolve the name again.
             .no_proxy();
         let own = match &webhook.ca_certificate {
@@ -181,6 +212,7 @@ impl ClientCache {
         *cached = Some(CachedClient {
             url: url.as_str().to_owned(),
             ca_certificate: webhook.ca_certificate.clone(),
+            stays_private,
             client: client.clone(),
         });
         Ok(client)

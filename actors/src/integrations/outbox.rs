@@ -6,7 +6,7 @@
 //!
 //! A node of a cluster that does not deliver stores the events themselves, and passes them on; see [`super::forwarding`].
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -23,8 +23,9 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 use uuid::Uuid;
 
+use super::digest::OpenDigests;
+use super::new_delivery::new_delivery;
 use super::plugins::PluginTargets;
-use crate::clock::now_ms;
 
 /// Maximum number of events that wait for the disk.
 pub(super) const WAITING_EVENTS_MAX: usize = 8_192;
@@ -55,6 +56,8 @@ struct Inner {
     n_lost: AtomicU64,
     /// Events that every node sees, and that this one has not delivered.
     seen: Mutex<VecDeque<(Instant, Identified)>>,
+    /// Those of integrations that want several events as one message.
+    digests: OpenDigests,
 }
 
 /// Those that may want an event.
@@ -64,6 +67,13 @@ struct Wanting {
     plugins: PluginTargets,
     /// This node does not know who wants an event: it passes all on.
     is_edge: bool,
+}
+
+impl Wanting {
+    /// Returns whether a target that wants an event gets whole addresses.
+    fn trusts_any(&self, event: &str) -> bool {
+        self.integrations.load().iter().any(|it| it.gets_addresses() && wants(it, event))
+    }
 }
 
 /// An event with its id.
@@ -171,6 +181,11 @@ impl Outbox {
             payload: serde_json::to_string(&payload(event, event_id)).unwrap_or_default(),
             summary: event.body.summary(),
             channel: event.body.channel().map(|it| it.uuid),
+            addresses: if wanting.trusts_any(event.body.name()) {
+                event.body.addresses()
+            } else {
+                BTreeMap::new()
+            },
         };
         if wanting.store.writes_shared() {
             return self.deliver(write, &event);
@@ -188,32 +203,24 @@ impl Outbox {
         let Some(wanting) = self.inner.wanting.get() else { return Ok(()) };
         let name = &*event.event;
         let (integrations, plugins) = (wanting.integrations.load(), wanting.plugins.all());
-        let to_integrations = integrations.iter().filter(|it| wants(it, name));
-        let to_integrations = to_integrations.map(|it| (Recipient::Integration(it.id), None));
+        for (integration, minutes) in integrations.iter().filter_map(|it| Some((it, it.digest_minutes?))) {
+            if wants(integration, name) {
+                self.inner.digests.add(write, integration.id, minutes, event)?;
+            }
+        }
+        let to_integrations = integrations.iter().filter(|it| it.digest_minutes.is_none() && wants(it, name));
+        let to_integrations =
+            to_integrations.map(|it| (Recipient::Integration(it.id), None, it.gets_addresses()));
         let to_plugins = plugins.values().flat_map(|plugin| {
             plugin.wanting(name).map(|it| {
                 let run = ActionRun { action: it.to_owned(), schedule: None };
-                (Recipient::Plugin(plugin.id), Some(run))
+                (Recipient::Plugin(plugin.id), Some(run), false)
             })
         });
-        for (to, run) in to_integrations.chain(to_plugins) {
-            let delivery = Delivery {
-                id: DeliveryId(write.next_id::<Delivery>()?),
-                to,
-                event_id: event.event_id,
-                event: event.event.clone(),
-                created_at: event.created_at,
-                payload: event.payload.clone(),
-                summary: event.summary.clone(),
-                channel: event.channel,
-                n_attempts: 0,
-                due_at: now_ms(),
-                reason: None,
-                dead_at: None,
-                run,
-                n_crashes: 0,
-                passed_run: None,
-            };
+        for (to, run, is_trusted) in to_integrations.chain(to_plugins) {
+            let id = DeliveryId(write.next_id::<Delivery>()?);
+            let addresses = if is_trusted { event.addresses.clone() } else { BTreeMap::new() };
+            let delivery = Delivery { run, addresses, ..new_delivery(id, to, event) };
             write.put(&delivery)?;
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! Removes the secrets of an integration from texts that are logged, because targets repeat what they get.
 
 use domain::integration::{Integration, Target};
+use domain::secret::Secret;
 
 /// Shorter texts are not searched for: they are not secret, and stand in many words.
 const SECRET_BYTES_MIN: usize = 6;
@@ -32,10 +33,24 @@ impl Redactor {
             secrets.extend(webhook.options.values().cloned());
             add_address(webhook.url.expose(), &mut secrets);
         }
-        secrets.retain(|it| it.len() >= SECRET_BYTES_MIN);
-        secrets.sort_by_key(|it| std::cmp::Reverse(it.len()));
-        secrets.dedup();
-        Self { secrets }
+        let mut redactor = Self { secrets };
+        redactor.sort();
+        redactor
+    }
+
+    /// Adds addresses of streams, and what they contain.
+    pub(super) fn with_addresses<'a>(mut self, addresses: impl Iterator<Item = &'a Secret>) -> Self {
+        for address in addresses {
+            add_address(address.expose(), &mut self.secrets);
+        }
+        self.sort();
+        self
+    }
+
+    fn sort(&mut self) {
+        self.secrets.retain(|it| it.len() >= SECRET_BYTES_MIN);
+        self.secrets.sort_by_key(|it| std::cmp::Reverse(it.len()));
+        self.secrets.dedup();
     }
 
     /// Removes nothing.

@@ -2,6 +2,8 @@
 
 mod recordings;
 
+use std::sync::Arc;
+
 use domain::core_settings::{NETWORK_ACCESS, allows_adult_without_user};
 use domain::ids::UserId;
 use domain::lineup::{ViewLimits, visible};
@@ -67,7 +69,9 @@ pub fn may_watch(models: &Models, user: UserId, target: Target) -> bool {
             && may_watch_title(models, None, target)
             && may_play(None);
     }
-    let Some(user) = users.get(user.0).filter(|it| it.is_active_at(now_ms())) else { return false };
+    let now = now_ms();
+    let is_allowed = |it: &&Arc<User>| it.is_active_at(now) && it.is_within_hours(now);
+    let Some(user) = users.get(user.0).filter(is_allowed) else { return false };
     match target {
         Target::Stream(_) => user.may(UserLevel::Admin),
         Target::Recording(_) => may_play(Some(user)),

@@ -213,6 +213,7 @@ fn queue(write: &mut storage::Write<'_>, due: &Due, now: i64) -> storage::Result
             run: Some(ActionRun { action: schedule.action.clone(), schedule: Some(schedule.full_name()) }),
             n_crashes: 0,
             passed_run: None,
+            addresses: Default::default(),
         })?;
     }
     write.put(&all)

@@ -1,5 +1,7 @@
 //! Applies commits to the live state: new plans, new settings, and users who may no longer watch.
 
+mod viewing_times;
+
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,16 +24,13 @@ use domain::vod::{AccountCategory, Title};
 use storage::{Change, ChangeMessage, Changes, Models, Record};
 use tracing::warn;
 
-use crate::clock::now_ms;
+use self::viewing_times::ViewingTimes;
+use crate::events::Events;
 use crate::live_settings::LiveSettings;
-use crate::permissions::may_watch;
 use crate::switchboard::Switchboard;
 
 /// Delay between two rounds: the first of many commits in a row is applied immediately, the others together.
 const ROUND_DELAY: Duration = Duration::from_millis(200);
-
-/// Maximum time until the clock of the machine is read again.
-const CLOCK_CHECK: Duration = Duration::from_secs(60);
 
 /// The collections that plans depend on.
 const OF_PLANS: [&str; 8] = [
@@ -68,10 +67,12 @@ pub(crate) async fn follow(
     may_connect: AddressRule,
     live: LiveSettings,
     switchboard: Switchboard,
+    events: Events,
 ) {
     let mut changes = models.store.changes();
+    let mut viewing = ViewingTimes::new();
     // Covers commits before the subscription.
-    let (mut next, mut checked_at) = (Some(Round::ALL), now_ms());
+    let mut next = Some(Round::ALL);
     while let Some(round) = next {
         if round.settings {
             let settings = effective_settings(&models, &base);
@@ -82,10 +83,7 @@ pub(crate) async fn follow(
             }
         }
         if round.permissions {
-            checked_at = now_ms();
-            switchboard.keep_permitted(|user, address, target| {
-                may_watch(&models, user, target) && may_connect(user, address)
-            });
+            viewing.check(&models, &may_connect, &switchboard, &events).await;
         }
         if round.plans {
             // No other code notifies live channels, so the notification is repeated; a switchboard that dies meanwhile
@@ -98,24 +96,8 @@ pub(crate) async fn follow(
         }
         next = tokio::select! {
             round = next_round(&mut changes) => round,
-            () = until_expiry(&models, checked_at) => Some(Round { permissions: true, ..Round::default() }),
+            () = viewing.next_end() => Some(Round { permissions: true, ..Round::default() }),
         };
-    }
-}
-
-/// Waits until an account of a user ends or, if one has ended since the permissions were checked, not at all. Times are
-/// milliseconds since 1970.
-async fn until_expiry(models: &Models, checked_at: i64) {
-    loop {
-        let ends =
-            models.users.load().iter().filter_map(|it| it.expires_at).filter(|it| *it > checked_at).min();
-        let Some(end) = ends else { return std::future::pending().await };
-        let wait = Duration::from_millis(u64::try_from(end.saturating_sub(now_ms())).unwrap_or(0));
-        // The clock of the machine may be set meanwhile.
-        tokio::time::sleep(wait.min(CLOCK_CHECK)).await;
-        if now_ms() >= end {
-            return;
-        }
     }
 }
 

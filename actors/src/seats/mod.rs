@@ -42,7 +42,13 @@ const REPLACED: &str = "replaced by the same device";
 const OVER_LIMIT: &str = "ended for another stream of the user, who is at the limit";
 
 /// End reason of the sessions of a user who may no longer watch their target, or nothing at all.
-const NOT_ALLOWED: &str = "the user may no longer watch";
+pub(crate) const NOT_ALLOWED: &str = "the user may no longer watch";
+
+/// End reason of the sessions of a user whose allowed hours are over.
+pub(crate) const HOURS_OVER: &str = "the allowed hours of the user are over";
+
+/// End reason of the sessions of a user whose sleep timer has run out.
+pub(crate) const TIMER_OVER: &str = "the sleep timer of the user has run out";
 
 /// A request for a seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -306,18 +312,25 @@ impl SeatTable {
         }
     }
 
-    /// Ends every session whose user may no longer watch its target, or not from the address of the session.
-    pub(crate) fn keep_permitted(&self, may_watch: impl Fn(UserId, IpAddr, Target) -> bool) {
-        let mut ended = Vec::new();
+    /// Ends every session for which a reason is given. Returns the users of those that were watched, with the reasons.
+    pub(crate) fn end_where(
+        &self,
+        why: impl Fn(UserId, IpAddr, Target) -> Option<&'static str>,
+    ) -> Vec<(UserId, &'static str)> {
+        let (mut ended, mut users) = (Vec::new(), Vec::new());
         {
             let mut inner = self.inner.lock();
             let sessions = inner.sessions.iter_mut().filter(|it| it.1.ended.is_none());
-            let is_over = |user: UserId, it: &Session| !may_watch(user, it.address, it.target);
-            for (_, session) in sessions.filter(|((user, _), it)| is_over(*user, it)) {
-                ended.extend(session.end(NOT_ALLOWED));
+            for ((user, _), session) in sessions {
+                let Some(why) = why(*user, session.address, session.target) else { continue };
+                if session.has_begun() {
+                    users.push((*user, why));
+                }
+                ended.extend(session.end(why));
             }
         }
         cancel(ended);
+        users
     }
 
     /// Returns the number of sessions that have begun and not ended.

@@ -36,6 +36,8 @@ use crate::channel::{
     WatchRefusal, WatchReply,
 };
 use crate::plans::Target;
+#[cfg(test)]
+use crate::seats::NOT_ALLOWED;
 use crate::seats::{SeatInfo, SeatRequest, SeatTable, SeatsTaken};
 use crate::timeline::ChannelRun;
 use crate::viewer::{Identity, Viewer};
@@ -228,10 +230,19 @@ impl Switchboard {
         WatchReply::Refused(WatchRefusal::Seats { limit: request.limit })
     }
 
-    /// Ends every session whose user may no longer watch its target, or not from its address, and disconnects its clients. A request that is in
-    /// progress at the same moment has to be checked again after its reply.
-    pub fn keep_permitted(&self, may_watch: impl Fn(UserId, IpAddr, Target) -> bool) {
-        self.seats.keep_permitted(may_watch);
+    /// Ends every session for which a reason is given, and disconnects its clients. Returns the users of those that were
+    /// watched, with the reasons. A request that is in progress at the same moment has to be checked again after its reply.
+    pub(crate) fn end_sessions(
+        &self,
+        why: impl Fn(UserId, IpAddr, Target) -> Option<&'static str>,
+    ) -> Vec<(UserId, &'static str)> {
+        self.seats.end_where(why)
+    }
+
+    /// Ends every session whose user may no longer watch its target, or not from its address.
+    #[cfg(test)]
+    pub(crate) fn keep_permitted(&self, may_watch: impl Fn(UserId, IpAddr, Target) -> bool) {
+        self.end_sessions(|user, address, target| (!may_watch(user, address, target)).then_some(NOT_ALLOWED));
     }
 
     /// Returns all sessions that hold a seat.

@@ -594,10 +594,17 @@ impl System {
     /// settings of file, environment and arguments. Runs on the current runtime until the system ends; a second call
     /// replaces the first. Sessions end whose address `may_connect` no longer allows.
     pub fn follow(&self, models: Models, base: Settings, may_connect: AddressRule) {
-        let (live, switchboard) = (self.live_settings(), self.switchboard());
+        let (live, switchboard, events) = (self.live_settings(), self.switchboard(), self.events());
         let following = tasks::respawn("the follower of the store", move || {
             let (models, may_connect) = (models.clone(), Arc::clone(&may_connect));
-            reload::follow(models, base.clone(), may_connect, live.clone(), switchboard.clone())
+            reload::follow(
+                models,
+                base.clone(),
+                may_connect,
+                live.clone(),
+                switchboard.clone(),
+                events.clone(),
+            )
         });
         *self.follower.lock() = Some(following);
     }
@@ -610,8 +617,10 @@ impl System {
     /// Measures the streams that play, and stores their health, until the system ends. Begins with the stored health. A
     /// second call replaces the first.
     pub fn keep_health(&self, models: Models) {
-        let (table, of) = (self.health(), models.clone());
-        let keeper = tasks::respawn("the health of streams", move || health::keep(table.clone(), of.clone()));
+        let (table, of, events) = (self.health(), models.clone(), self.events());
+        let keeper = tasks::respawn("the health of streams", move || {
+            health::keep(table.clone(), of.clone(), events.clone())
+        });
         *self.health_keeper.lock() = Some((keeper, models));
     }
 

@@ -54,6 +54,7 @@ use self::source::{FileSource, probe};
 use self::stream::StreamReader;
 use crate::channel::LiveEnv;
 use crate::clock::now_ms;
+use crate::events::account_full;
 use crate::plans::Target;
 use crate::seats::{Seat, SeatRequest, SeatTable};
 use crate::slots::FullPool;
@@ -268,6 +269,17 @@ impl Vod {
     /// # Errors
     /// The reason why there is no answer.
     pub async fn get(&self, request: VodRequest) -> Result<VodAnswer, VodRefusal> {
+        let name = request.title.name.clone();
+        let answer = self.answer(request).await;
+        if let Err(VodRefusal::Full(pool)) = &answer
+            && let Some(body) = account_full(pool, &name)
+        {
+            self.shared.env.events.emit_paced(pool.account.clone(), Event { at: now_ms(), body });
+        }
+        answer
+    }
+
+    async fn answer(&self, request: VodRequest) -> Result<VodAnswer, VodRefusal> {
         let VodRequest { title, candidates, viewer, connection, seat, session, ranges, if_range } = request;
         if let Some(to) = redirect(&candidates)? {
             return Ok(VodAnswer::Redirect(to));

@@ -2,7 +2,7 @@
 
 use serde::ser::SerializeMap;
 
-use super::{CallerRef, ClientRef, RecordingRef, RefreshRef, StreamRef, VodRef};
+use super::{CallerRef, ChannelsRef, ClientRef, RecordingRef, RefreshRef, StreamRef, VodRef};
 
 /// The API promises an address and a profile with every channel event, so they are empty texts without a stream.
 /// `channel_url` repeats the address for templates written for similar services, and so do `new_url`, `duration`,
@@ -78,6 +78,19 @@ pub(super) fn failure_keys<M: SerializeMap>(
     map.serialize_entry("source_id", &source.id)?;
     map.serialize_entry("status", status)?;
     map.serialize_entry("reason", reason)
+}
+
+/// Keys of an event about channels. Payloads are flat, so the ids are a text; those of the only channel are empty texts if there
+/// are several.
+pub(super) fn channels_keys<M: SerializeMap>(map: &mut M, channels: &ChannelsRef) -> Result<(), M::Error> {
+    let only = channels.only.as_ref();
+    let ids: Vec<String> = channels.ids.iter().map(ToString::to_string).collect();
+    map.serialize_entry("count", &channels.count)?;
+    map.serialize_entry("ids", &ids.join(","))?;
+    map.serialize_entry("channel_id", &only.map(|it| it.uuid.to_string()).unwrap_or_default())?;
+    map.serialize_entry("channel_name", only.map_or("", |it| &it.name))?;
+    let number = only.and_then(|it| it.number).map(|it| it.to_string()).unwrap_or_default();
+    map.serialize_entry("channel_number", &number)
 }
 
 /// Keys of an event in which another stream takes over.

@@ -3,11 +3,13 @@
 use serde::ser::SerializeMap;
 
 use super::keys::{
-    caller_keys, client_keys, failure_keys, gap_keys, recording_keys, source_keys, stream_keys, switch_keys,
-    vod_keys,
+    caller_keys, channels_keys, client_keys, failure_keys, gap_keys, recording_keys, source_keys,
+    stream_keys, switch_keys, vod_keys,
 };
-use super::sample::{caller, channel, client, recording, source, stream, vod};
-use super::{Audience, CallerRef, ChannelRef, ClientRef, RecordingRef, RefreshRef, StreamRef, VodRef};
+use super::sample::{caller, channel, channels, client, recording, source, stream, vod};
+use super::{
+    Audience, CallerRef, ChannelRef, ChannelsRef, ClientRef, RecordingRef, RefreshRef, StreamRef, VodRef,
+};
 use crate::time::iso_millis;
 
 /// Declares the events. Each one has, in this order:
@@ -418,6 +420,156 @@ events! {
         summary match *status {
             "error" => format!("The playlist of {} was not refreshed: {reason}", source.name),
             _ => format!("The refresh of the playlist of {} waits for a confirmation: {reason}", source.name),
+        };
+
+        /// A channel or a title does not play because all connections of an account are in use. At most once in some minutes for
+        /// each account.
+        AccountFull = "account_full" {
+            account_name: String = "Provider".to_owned(),
+            /// The channel or title that does not play.
+            wanted: String = "News".to_owned(),
+            /// Maximum number of connections.
+            max_streams: u32 = 2,
+            reason: String = "account \"Provider\" is at its limit of 2 streams".to_owned(),
+        }
+        failed true;
+        keys |map| {
+            map.serialize_entry("account_name", account_name)?;
+            map.serialize_entry("wanted", wanted)?;
+            map.serialize_entry("max_streams", max_streams)?;
+            map.serialize_entry("reason", reason)
+        };
+        summary format!("{wanted} does not play: {reason}");
+
+        /// The health of a stream has become bad. At most once in some minutes for each stream.
+        StreamUnhealthy = "stream_unhealthy" {
+            stream: StreamRef = stream(1),
+            /// From 0 to 100.
+            score: u8 = 20,
+            /// The failure that was counted last; empty if it is not known.
+            cause: String = "stall".to_owned(),
+        }
+        failed true;
+        keys |map| {
+            stream_keys(map, Some(stream))?;
+            map.serialize_entry("score", score)?;
+            map.serialize_entry("reason", cause)
+        };
+        summary format!("\"{}\" of {} is unreliable: {score} of 100", stream.name, stream.account_name);
+
+        /// The disk of a folder is almost full. Once, until there is room again.
+        DiskLow = "disk_low" {
+            /// `data` or `recordings`.
+            folder: &'static str = "data",
+            available_bytes: u64 = 500_000_000,
+        }
+        failed true;
+        keys |map| {
+            map.serialize_entry("folder", folder)?;
+            map.serialize_entry("available_bytes", available_bytes)
+        };
+        summary {
+            let what = if *folder == "data" { "data folder" } else { "recordings" };
+            format!("The disk of the {what} is almost full: {} MiB are left", available_bytes >> 20)
+        };
+
+        /// A back-up was made.
+        BackupDone = "backup_done" {
+            backup: String = "headwater-backup-2026-01-31.tar.gz".to_owned(),
+            size_bytes: u64 = 9,
+            is_scheduled: bool = true,
+        }
+        keys |map| {
+            map.serialize_entry("backup", backup)?;
+            map.serialize_entry("size_bytes", size_bytes)?;
+            map.serialize_entry("scheduled", is_scheduled)
+        };
+        summary format!("The back-up {backup} was made");
+
+        /// A back-up could not be made.
+        BackupFailed = "backup_failed" {
+            reason: String = "closed".to_owned(),
+            is_scheduled: bool = true,
+        }
+        failed true;
+        keys |map| {
+            map.serialize_entry("reason", reason)?;
+            map.serialize_entry("scheduled", is_scheduled)
+        };
+        summary format!("A back-up failed: {reason}");
+
+        /// Channels were created: one, or several by one change.
+        ChannelCreated = "channel_created" {
+            channels: ChannelsRef = channels(),
+        }
+        keys |map| channels_keys(map, channels);
+        summary format!("{} created", channels.subject());
+
+        /// Channels were changed: one, or several by one change.
+        ChannelChanged = "channel_changed" {
+            channels: ChannelsRef = channels(),
+        }
+        keys |map| channels_keys(map, channels);
+        summary format!("{} changed", channels.subject());
+
+        /// Channels were removed: one, or several by one change.
+        ChannelRemoved = "channel_removed" {
+            channels: ChannelsRef = channels(),
+        }
+        keys |map| channels_keys(map, channels);
+        summary format!("{} removed", channels.subject());
+
+        /// A user has logged in with a password.
+        UserLogin = "user_login" {
+            caller: CallerRef = caller(),
+        }
+        keys |map| {
+            map.serialize_entry("user", caller.user.as_deref().unwrap_or_default())?;
+            map.serialize_entry("client_ip", &caller.ip)?;
+            map.serialize_entry("user_agent", &caller.user_agent)
+        };
+        summary format!("The user {caller} has logged in");
+
+        /// A run of an action of a plugin, by its button or at a time of its schedule, has ended.
+        PluginRun = "plugin_run" {
+            plugin: String = "cleaner".to_owned(),
+            action: String = "clean".to_owned(),
+            /// `button` or `schedule`.
+            cause: &'static str = "schedule",
+            /// `success`, `error` or `cancelled`.
+            status: &'static str = "success",
+            duration_seconds: u64 = 2,
+        }
+        // The type `plugin_run` is that of the frames with the progress of a run.
+        frame "plugin_ran"
+        failed *status == "error";
+        keys |map| {
+            map.serialize_entry("plugin", plugin)?;
+            map.serialize_entry("action", action)?;
+            map.serialize_entry("cause", cause)?;
+            map.serialize_entry("status", status)?;
+            map.serialize_entry("duration_seconds", duration_seconds)
+        };
+        summary format!("The action {action} of the plugin {plugin} has ended: {status}");
+
+        /// Streams of a user ended because the allowed hours are over, or because the sleep timer has run out.
+        ViewingEnded = "viewing_ended" {
+            user_id: u32 = 5,
+            username: String = "anna".to_owned(),
+            /// `allowed_hours` or `sleep_timer`.
+            reason: &'static str = "allowed_hours",
+            /// Number of streams that ended.
+            streams: u32 = 1,
+        }
+        keys |map| {
+            map.serialize_entry("user_id", user_id)?;
+            map.serialize_entry("username", username)?;
+            map.serialize_entry("reason", reason)?;
+            map.serialize_entry("streams", streams)
+        };
+        summary match *reason {
+            "sleep_timer" => format!("The sleep timer of {username} has run out"),
+            _ => format!("The allowed hours of {username} are over"),
         };
     }
 

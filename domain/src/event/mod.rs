@@ -9,6 +9,7 @@ mod sample;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 
@@ -19,7 +20,8 @@ use uuid::Uuid;
 pub use self::list::EventBody;
 use self::list::write_keys;
 use crate::channel::ChannelNumber;
-use crate::ids::{StreamId, UserId};
+use crate::ids::{ChannelId, StreamId, UserId};
+use crate::secret::Secret;
 use crate::source_url::SourceUrl;
 use crate::stream_profile::Delivery;
 use crate::time::iso_millis;
@@ -50,6 +52,42 @@ pub struct ChannelRef {
     pub uuid: Uuid,
     pub name: String,
     pub number: Option<ChannelNumber>,
+}
+
+/// Maximum number of ids of channels in one event.
+pub const CHANNEL_IDS_MAX: usize = 1_000;
+
+/// The channels that one change is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChannelsRef {
+    pub count: usize,
+    /// Their ids, at most [`CHANNEL_IDS_MAX`].
+    pub ids: Vec<ChannelId>,
+    /// The channel, if it is the only one.
+    pub only: Option<ChannelRef>,
+}
+
+impl ChannelsRef {
+    /// Names these channels.
+    pub fn new(channels: impl IntoIterator<Item = (ChannelId, ChannelRef)>) -> Self {
+        let (mut ids, mut count, mut only) = (Vec::new(), 0, None);
+        for (id, channel) in channels {
+            count += 1;
+            only = (count == 1).then_some(channel);
+            if ids.len() < CHANNEL_IDS_MAX {
+                ids.push(id);
+            }
+        }
+        Self { count, ids, only }
+    }
+
+    /// Returns the channels as the subject of a sentence, with its auxiliary verb.
+    fn subject(&self) -> String {
+        match &self.only {
+            Some(channel) => format!("The channel {} was", channel.name),
+            None => format!("{} channels were", self.count),
+        }
+    }
 }
 
 /// A stream that plays or played.
@@ -142,6 +180,29 @@ impl fmt::Display for CallerRef {
             Some(user) => write!(f, "{user} from {}", self.ip),
             None => write!(f, "a client at {}", self.ip),
         }
+    }
+}
+
+impl EventBody {
+    /// Returns the members of the payload that are addresses of streams, whole and with the logins of providers. Payloads have
+    /// them without; these are for targets that an admin trusts.
+    pub fn addresses(&self) -> BTreeMap<String, Secret> {
+        let of_stream =
+            |stream: &StreamRef| ["stream_url", "channel_url"].map(|key| (key, stream.url.clone()));
+        let urls: Vec<(&str, SourceUrl)> = match self {
+            Self::ChannelStart { stream, .. }
+            | Self::ChannelReconnect { stream, .. }
+            | Self::StreamLacking { stream, .. }
+            | Self::StreamUnhealthy { stream, .. }
+            | Self::ChannelStop { stream: Some(stream), .. }
+            | Self::ChannelError { stream: Some(stream), .. } => of_stream(stream).into(),
+            Self::ChannelFailover { from, to, .. } | Self::StreamSwitch { from, to, .. } => {
+                let others = [("new_url", to.url.clone()), ("previous_stream_url", from.url.clone())];
+                of_stream(to).into_iter().chain(others).collect()
+            }
+            _ => Vec::new(),
+        };
+        urls.into_iter().map(|(key, url)| (key.to_owned(), Secret::new(url.expose()))).collect()
     }
 }
 

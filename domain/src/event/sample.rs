@@ -2,13 +2,17 @@
 
 use uuid::Uuid;
 
-use super::{CallerRef, ChannelRef, ClientRef, RecordingRef, RefreshRef, StreamRef, VodRef};
-use crate::ids::StreamId;
+use super::{CallerRef, ChannelRef, ChannelsRef, ClientRef, RecordingRef, RefreshRef, StreamRef, VodRef};
+use crate::ids::{ChannelId, StreamId};
 use crate::source_url::SourceUrl;
 use crate::stream_profile::Delivery;
 
 pub(super) fn channel() -> ChannelRef {
     ChannelRef { uuid: Uuid::from_u128(7), name: "News".to_owned(), number: "4.1".parse().ok() }
+}
+
+pub(super) fn channels() -> ChannelsRef {
+    ChannelsRef::new([(ChannelId(7), channel())])
 }
 
 pub(super) fn stream(id: u32) -> StreamRef {

@@ -12,7 +12,7 @@ fn payload(body: EventBody) -> Value {
 #[test]
 fn the_events_of_integrations_have_the_names_of_the_api() {
     let names: Vec<_> = EventBody::samples().iter().map(EventBody::name).collect();
-    assert_eq!(names[..21], *EventBody::NAMES);
+    assert_eq!(names[..32], *EventBody::NAMES);
     let others = [
         "account_expiring",
         "user_expiring",
@@ -23,7 +23,7 @@ fn the_events_of_integrations_have_the_names_of_the_api() {
         "stream_lacking",
         "account_replaced",
     ];
-    assert_eq!(names[21..], others);
+    assert_eq!(names[32..], others);
 }
 
 #[test]
@@ -53,6 +53,22 @@ fn no_payload_contains_credentials_of_a_provider() {
         assert!(!payload(body.clone()).to_string().contains("secret"), "{body:?}");
         assert!(!format!("{body:?}").contains("secret"), "{body:?}");
     }
+}
+
+/// Every address that a payload has without its login has a whole one for targets that are trusted, and nothing else has.
+#[test]
+fn each_address_of_a_payload_has_its_whole_form() {
+    let mut n_addresses = 0;
+    for body in EventBody::samples() {
+        let (addresses, payload) = (body.addresses(), payload(body));
+        let is_cut = |it: &&String| payload[it.as_str()].as_str().is_some_and(|it| it.ends_with("/…"));
+        let cut: Vec<&String> = payload.as_object().unwrap().keys().filter(is_cut).collect();
+        assert_eq!(addresses.keys().collect::<Vec<_>>(), cut, "{payload}");
+        assert!(addresses.values().all(|it| it.expose().contains("user:secret@")));
+        assert!(!format!("{addresses:?}").contains("secret@"));
+        n_addresses += cut.len();
+    }
+    assert!(n_addresses > 10);
 }
 
 /// The keys of an event besides `event_type` and `timestamp`, with their types: `#` is an integer, `?` may be `null`,
@@ -110,6 +126,19 @@ fn keys_of(name: &str) -> [&'static str; 2] {
             "account_id# account_name other_account_id# other_account_name streams# channels# streams_left#",
         ],
         "node_state" => ["", "node state"],
+        "account_full" => ["", "account_name wanted max_streams# reason"],
+        "stream_unhealthy" => {
+            ["", "stream_id# stream_name stream_url channel_url provider_name profile_used score# reason"]
+        }
+        "disk_low" => ["", "folder available_bytes#"],
+        "backup_done" => ["", "backup size_bytes# scheduled!"],
+        "backup_failed" => ["", "reason scheduled!"],
+        "channel_created" | "channel_changed" | "channel_removed" => {
+            ["", "count# ids channel_id channel_name channel_number"]
+        }
+        "user_login" => ["", "user client_ip user_agent"],
+        "plugin_run" => ["", "plugin action cause status duration_seconds#"],
+        "viewing_ended" => ["", "user_id# username reason streams#"],
         _ => panic!("no such event: {name}"),
     }
 }
@@ -168,6 +197,27 @@ fn a_failover_contains_old_stream_new_stream_and_cause() {
             "reason": "stall",
             "gap_ms": 40,
         })
+    );
+}
+
+#[test]
+fn one_change_of_many_channels_is_one_event_with_their_ids() {
+    let named = |id: u32| (ChannelId(id), ChannelRef { name: format!("Channel {id}"), ..channel() });
+    let of =
+        |ids: std::ops::Range<u32>| EventBody::ChannelRemoved { channels: ChannelsRef::new(ids.map(named)) };
+    let several = of(1..4);
+    assert_eq!(several.summary(), "3 channels were removed.");
+    let several = payload(several);
+    assert_eq!(
+        (&several["count"], &several["ids"], &several["channel_name"]),
+        (&json!(3), &json!("1,2,3"), &json!(""))
+    );
+    let one = payload(of(5..6));
+    assert_eq!((&one["ids"], &one["channel_name"]), (&json!("5"), &json!("Channel 5")));
+    let many = payload(of(0..5_000));
+    assert_eq!(
+        (&many["count"], many["ids"].as_str().unwrap().split(',').count()),
+        (&json!(5_000), CHANNEL_IDS_MAX)
     );
 }
 

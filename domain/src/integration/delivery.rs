@@ -10,6 +10,7 @@
 //!    └── replayed ◄── └─ cannot succeed ────────────────► dead letter
 //! ```
 
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,7 @@ use uuid::Uuid;
 
 use crate::ids::{DeliveryId, IntegrationId};
 use crate::plugin::RunCause;
+use crate::secret::Secret;
 
 /// Pauses before the first attempts after a failure, in seconds. Later ones wait [`LATER_PAUSE_S`].
 const PAUSES_S: [i64; 6] = [5, 30, 120, 600, 1_800, 3_600];
@@ -106,6 +108,10 @@ pub struct Delivery {
     /// The id of its run, if another node of the cluster has passed it on: there its id was another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passed_run: Option<Uuid>,
+    /// Members of the payload that are addresses of streams, whole. Only for targets that are trusted with them; the payload
+    /// has them without logins.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub addresses: BTreeMap<String, Secret>,
 }
 
 /// The end of an attempt.
@@ -243,6 +249,7 @@ mod tests {
             run: None,
             n_crashes: 0,
             passed_run: None,
+            addresses: BTreeMap::new(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Integrations: targets that receive events, and the deliveries to these and to plugins.
 
 mod delivery;
+mod digest;
 mod log;
 mod passed;
 mod preset;
@@ -9,6 +10,7 @@ mod record;
 mod webhook;
 
 pub use self::delivery::{ActionRun, AfterAttempt, Delivery, Outcome, REASON_BYTES_MAX, Recipient};
+pub use self::digest::{DIGEST, DIGEST_MINUTES, Digest};
 pub use self::log::{
     ANSWER_BYTES_KEPT, DeliveryLogEntry, DeliveryLogLimits, OUTPUT_BYTES_KEPT, REQUEST_BYTES_KEPT,
     ScriptOutput, WebhookAnswer,

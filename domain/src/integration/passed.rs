@@ -1,9 +1,12 @@
 //! What a node of a cluster that does not deliver passes on to the one that does.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::Delivery;
+use crate::secret::Secret;
 
 /// An event of this node that waits for the node that delivers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +26,9 @@ pub struct OutboxEvent {
     /// The channel of the event.
     #[serde(default)]
     pub channel: Option<Uuid>,
+    /// Members of the payload that are addresses of streams, whole.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub addresses: BTreeMap<String, Secret>,
 }
 
 /// A part of what a node passes on, the oldest first.

@@ -319,6 +319,7 @@ mod tests {
                 run: Some(ActionRun { action: "sync".to_owned(), schedule }),
                 n_crashes: 0,
                 passed_run: None,
+                addresses: BTreeMap::new(),
             };
             self.queue.add(delivery.id, delivery.order(), 0);
             self.stored.insert(delivery.id, delivery);

@@ -1,14 +1,17 @@
 //! The records of integrations, and their checks.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use super::digest::DIGEST_MINUTES;
 use super::preset::{MAX_AGE_S, Preset};
 use super::queue::PARALLEL_MAX;
 use super::webhook::{METHODS, check_headers};
+use crate::egress::{Distance, distance};
 use crate::event::{Event, EventBody};
 use crate::ids::IntegrationId;
 use crate::secret::Secret;
@@ -48,6 +51,13 @@ pub struct Integration {
     pub max_age_s: Option<u32>,
     /// Milliseconds since 1970.
     pub created_at: i64,
+    /// Whether an admin trusts the target with whole addresses of streams, which contain the logins of providers. It has an
+    /// effect only while the target [may be trusted](Target::check_trust).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_trusted: bool,
+    /// At least this many minutes pass between two messages: all events of this time are one. `None` sends each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest_minutes: Option<u16>,
 }
 
 /// Where events go.
@@ -151,6 +161,11 @@ impl Integration {
         }
     }
 
+    /// Returns whether the target gets whole addresses of streams.
+    pub fn gets_addresses(&self) -> bool {
+        self.is_trusted && self.target.check_trust().is_ok()
+    }
+
     /// Returns the values of a template: those of the payload, the payload itself, a sentence about it, and options.
     pub fn values(&self, payload: Map<String, Value>, event_id: Uuid, summary: String) -> Map<String, Value> {
         let mut values = payload.clone();
@@ -200,6 +215,10 @@ impl Integration {
             let (min, max) = (MAX_AGE_SECONDS.start(), MAX_AGE_SECONDS.end());
             refuse("max_age", format!("Choose a number of seconds from {min} to {max}."));
         }
+        if self.digest_minutes.is_some_and(|it| !DIGEST_MINUTES.contains(&it)) {
+            let (min, max) = (DIGEST_MINUTES.start(), DIGEST_MINUTES.end());
+            refuse("digest_minutes", format!("Choose a number of minutes from {min} to {max}."));
+        }
         match &self.target {
             Target::Webhook(webhook) => webhook.check(&mut refuse),
             Target::Script(script) => script.check(&mut refuse),
@@ -224,7 +243,39 @@ impl Integration {
                 refuse("payload_template", format!("{event}: {fault}"));
             }
         }
+        if self.is_trusted
+            && let Err(reason) = self.target.check_trust()
+        {
+            wrong.push(WrongIntegrationField { field: "trusted", reason: reason.to_owned() });
+        }
         if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+    }
+}
+
+impl Target {
+    /// Checks that nobody between the gateway and the target can read what it gets: it runs on this machine, is reached by
+    /// HTTPS, or is in a private network. The name of a host is checked when it is resolved.
+    ///
+    /// # Errors
+    /// The reason for people.
+    pub fn check_trust(&self) -> Result<(), &'static str> {
+        let Self::Webhook(webhook) = self else { return Ok(()) };
+        let address = webhook.url.host().and_then(|it| it.parse::<IpAddr>().ok());
+        let is_public = address.is_some_and(|it| distance(it) == Some(Distance::Public));
+        match webhook.url.scheme().eq_ignore_ascii_case("https") || !is_public {
+            true => Ok(()),
+            false => Err("Addresses with logins are sent only by HTTPS, or into a private network."),
+        }
+    }
+
+    /// Returns whether an address leads to the same server, or it is the same script or plugin. Trust is for this one.
+    pub fn is_same_recipient(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Webhook(one), Self::Webhook(other)) => one.url.to_string() == other.url.to_string(),
+            (Self::Script(one), Self::Script(other)) => one.path == other.path,
+            (Self::Plugin(one), Self::Plugin(other)) => one.key == other.key,
+            _ => false,
+        }
     }
 }
 
@@ -320,7 +371,38 @@ mod tests {
             parallel: 1,
             max_age_s: None,
             created_at: 0,
+            is_trusted: false,
+            digest_minutes: None,
         }
+    }
+
+    #[test]
+    fn only_targets_that_nobody_overhears_can_be_trusted() {
+        let to = |url: &str| match webhook().target {
+            Target::Webhook(webhook) => Target::Webhook(Webhook { url: SourceUrl::new(url), ..webhook }),
+            other => other,
+        };
+        let script =
+            Target::Script(Script { path: "/srv/a.sh".to_owned(), working_directory: None, timeout_s: 1 });
+        for (target, may_be) in [
+            (to("https://hooks.example/a"), true),
+            (to("https://203.0.113.9/a"), true),
+            (to("http://8.8.8.8/a"), false),
+            (to("http://[2606:4700::1111]/a"), false),
+            (to("http://192.168.1.5:8123/a"), true),
+            (to("http://127.0.0.1/a"), true),
+            // Its address is known only when it is resolved.
+            (to("http://home-assistant.lan/a"), true),
+            (script, true),
+        ] {
+            let integration = Integration { target, is_trusted: true, ..webhook() };
+            assert_eq!(integration.gets_addresses(), may_be, "{:?}", integration.target);
+            let wrong = integration.check(0).err().unwrap_or_default();
+            assert_eq!(wrong.iter().any(|it| it.field == "trusted"), !may_be, "{wrong:?}");
+            assert!(!Integration { is_trusted: false, ..integration }.gets_addresses());
+        }
+        assert!(to("https://a.example/1").is_same_recipient(&to("https://a.example/2")));
+        assert!(!to("https://a.example/1").is_same_recipient(&to("http://a.example/1")));
     }
 
     fn subscription(event: &str, template: Option<&str>) -> Subscription {

@@ -6,6 +6,7 @@
 //!      │                                └► complete ─► completed
 //!      └ its time is over, or stop, without a file ─► failed ◄─ its time is over, and its file was lost ─ recording
 //!  interrupted ─► filled from the archive ─► completed
+//!  any status ─► complete ─► completed
 //! ```
 
 use std::fmt;
@@ -21,7 +22,7 @@ pub enum RecordingStatus {
     Scheduled,
     /// Has a file that grows.
     Recording,
-    /// Has recorded until its end, or was ended as complete.
+    /// Has recorded until its end, or a user has declared it complete, also without a file.
     Completed,
     /// Was ended early by a user; the file is kept.
     Stopped,
@@ -38,7 +39,7 @@ pub enum RecordingInput {
     Stored,
     /// A user ends it.
     Stop,
-    /// A user ends it and declares it complete.
+    /// A user declares it complete, and ends it if it is not over. One that has not begun will not be recorded.
     Complete,
     /// Its time is over and nothing was recorded, or nothing is left of it.
     EndedWithoutFile,
@@ -85,7 +86,9 @@ impl RecordingStatus {
             (Self::Scheduled, RecordingInput::Stop) => Ok(Self::Failed),
             (Self::Scheduled | Self::Recording, RecordingInput::EndedWithoutFile) => Ok(Self::Failed),
             (Self::Recording, RecordingInput::Stop) => Ok(Self::Stopped),
-            (Self::Recording, RecordingInput::Complete | RecordingInput::EndedWhole) => Ok(Self::Completed),
+            (Self::Recording, RecordingInput::EndedWhole) => Ok(Self::Completed),
+            // The API promises that an update with this status succeeds. A user knows best what needs no recording.
+            (_, RecordingInput::Complete) => Ok(Self::Completed),
             (Self::Recording, RecordingInput::EndedIncomplete) => Ok(Self::Interrupted),
             (Self::Interrupted, RecordingInput::Filled) => Ok(Self::Completed),
             _ => Err(WrongStatus(self)),
@@ -110,8 +113,9 @@ mod tests {
     fn each_status_accepts_its_inputs_and_refuses_the_others() {
         // In this order: Stored, Stop, Complete, EndedWithoutFile, EndedWhole, EndedIncomplete, Filled.
         let inputs = [Stored, Stop, Complete, EndedWithoutFile, EndedWhole, EndedIncomplete, Filled];
+        let declared = [None, None, Some(Completed), None, None, None, None];
         let table = [
-            (Scheduled, [Some(Recording), Some(Failed), None, Some(Failed), None, None, None]),
+            (Scheduled, [Some(Recording), Some(Failed), Some(Completed), Some(Failed), None, None, None]),
             (
                 Recording,
                 [
@@ -124,10 +128,10 @@ mod tests {
                     None,
                 ],
             ),
-            (Completed, [None; 7]),
-            (Stopped, [None; 7]),
-            (Interrupted, [None, None, None, None, None, None, Some(Completed)]),
-            (Failed, [None; 7]),
+            (Completed, declared),
+            (Stopped, declared),
+            (Interrupted, [None, None, Some(Completed), None, None, None, Some(Completed)]),
+            (Failed, declared),
         ];
         for (status, expected) in table {
             for (input, expected) in inputs.into_iter().zip(expected) {

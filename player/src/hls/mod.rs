@@ -69,7 +69,7 @@ pub(super) fn routes() -> Vec<Route> {
         index
             .for_any_origin()
             .refuses(StatusCode::NOT_FOUND, "The channel does not exist, or the caller may not see it.")
-            .refuses(StatusCode::FORBIDDEN, "The network is not allowed, or HLS is not allowed for this user.")
+            .refuses(StatusCode::FORBIDDEN, "The network is not allowed, or HLS or this time of the day is not allowed for this user.")
             .refuses(StatusCode::BAD_REQUEST, "The past of a channel is not played with HLS.")
             .refuses(
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -152,7 +152,7 @@ pub(super) async fn play(call: Call, target: Target, query: &StreamQuery) -> Res
         target,
         viewer,
         peer: call.caller.connection.peer,
-        seat: seat_request(&call),
+        seat: seat_request(&call)?,
         other_sound: match rendition {
             Some(_) => None,
             None => sound_for_browsers(target).ok(),

@@ -381,3 +381,35 @@ fn changes_of_server_keys_and_of_the_audit_trail_are_not_reported() {
     let many = storage::CollectionChange { collection: "streams", ids: ChangedIds::Many };
     assert!(change(vec![many]).unwrap().admin.contains("\"ids\":null"));
 }
+
+/// Users of level 1 get what they may see: the states of visible channels, and that the gateway restarts. Their own recordings
+/// are tested above, because samples of recordings have no owner.
+#[test]
+fn of_all_events_only_the_states_of_channels_reach_users_who_are_not_admins() {
+    let of_channels = [
+        "channel_start",
+        "channel_stop",
+        "channel_reconnect",
+        "channel_error",
+        "channel_failover",
+        "stream_switch",
+        "stream_lacking",
+    ];
+    for body in EventBody::samples() {
+        let name = body.name();
+        let notification = event(&Event { at: 0, body }).unwrap();
+        assert!(notification.admin.contains(&format!("\"event_type\":\"{name}\"")), "{}", notification.admin);
+        match &notification.others {
+            ForOthers::OfChannel(_, text) => {
+                assert!(of_channels.contains(&name), "{name}");
+                for hidden in ["192.0.2.1", "tv.example", "Provider", "guest", "/data", "stall"] {
+                    assert!(!text.contains(hidden), "{hidden}: {text}");
+                }
+            }
+            ForOthers::ForAll(_) => assert_eq!(name, "restore_pending"),
+            others => {
+                assert!(*others == ForOthers::Nothing && !of_channels.contains(&name), "{name}: {others:?}")
+            }
+        }
+    }
+}

@@ -4,6 +4,7 @@
 //! `schedule.rs`.
 
 mod pending;
+mod report;
 mod schedule;
 
 use std::collections::VecDeque;
@@ -179,7 +180,7 @@ impl Backups {
 
     /// Begins a back-up, encrypted under the passphrase or else under the key file.
     pub fn create(&self, passphrase: Option<Secret>) -> Result<Arc<Task>, TaskRefusal> {
-        self.begin(move |inner| inner.make(REQUESTED, passphrase))
+        self.begin(move |inner| inner.make_requested(passphrase))
     }
 
     /// Begins to restore a verified archive of this name.

@@ -83,7 +83,7 @@ async fn run(backups: &Backups, retention_count: u32) {
     let inner = Arc::clone(&backups.0);
     let _working = backups.0.working.lock().await;
     let made = spawn_blocking(move || {
-        let made = inner.make(SCHEDULED, None).map_err(|error| error.to_string())?;
+        let made = inner.make_scheduled().map_err(|error| error.to_string())?;
         remove_old(&inner, retention_count).map_err(|error| error.to_string())?;
         Ok::<TaskState, String>(made)
     });

@@ -35,6 +35,9 @@ impl Record for IntegrationState {
 impl Record for Delivery {
     const COLLECTION: &'static str = "deliveries";
     const SHARING: Sharing = Sharing::Local;
+    /// Addresses of streams contain logins of providers.
+    const SEALED: bool = true;
+    const WAS_PLAIN: bool = true;
     const MAY_BE_MISSED: bool = true;
 
     fn id(&self) -> u32 {
@@ -63,6 +66,9 @@ impl Record for DeliveryLogEntry {
 impl Record for OutboxEvent {
     const COLLECTION: &'static str = "outbox_events";
     const SHARING: Sharing = Sharing::Local;
+    /// Addresses of streams contain logins of providers.
+    const SEALED: bool = true;
+    const WAS_PLAIN: bool = true;
     const MAY_BE_MISSED: bool = true;
 
     fn id(&self) -> u32 {
@@ -125,6 +131,8 @@ mod tests {
             parallel: 1,
             max_age_s: None,
             created_at: 0,
+            is_trusted: false,
+            digest_minutes: None,
         }
     }
 
@@ -145,6 +153,7 @@ mod tests {
             run: None,
             n_crashes: 0,
             passed_run: None,
+            addresses: Default::default(),
         }
     }
 

@@ -21,6 +21,11 @@ use tokio::time::Instant;
 use super::client::{Player, Request, fetch};
 use super::{WAIT_MAX, eventually};
 
+/// The events that tests cause on the side: by the login of an admin, by channels that they store, and by the disk of the
+/// machine.
+pub const SIDE_EVENTS: [&str; 5] =
+    ["channel_created", "channel_changed", "channel_removed", "disk_low", "user_login"];
+
 /// The configuration of a test gateway.
 pub struct Setup {
     catalogue: CatalogueBuilder,
@@ -200,12 +205,14 @@ impl TestGateway {
         self.gateway.events().recent()
     }
 
+    /// Returns the names of the events, oldest first, without those that tests cause on the side.
     pub fn event_names(&self) -> Vec<&'static str> {
-        self.events().iter().map(|event| event.body.name()).collect()
+        let events = self.events();
+        events.iter().map(|event| event.body.name()).filter(|it| !SIDE_EVENTS.contains(it)).collect()
     }
 
     pub fn n_events(&self, name: &str) -> usize {
-        self.event_names().iter().filter(|it| **it == name).count()
+        self.events().iter().filter(|it| it.body.name() == name).count()
     }
 
     /// Returns `(from, to, cause)` of each failover, in order.

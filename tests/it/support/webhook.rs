@@ -75,6 +75,8 @@ impl WebhookTarget {
             parallel: 1,
             max_age_s: None,
             created_at: 0,
+            is_trusted: false,
+            digest_minutes: None,
         }
     }
 

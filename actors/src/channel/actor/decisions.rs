@@ -3,7 +3,7 @@
 //! Inputs go through a queue. Carrying out an action never calls the playout: an action that leads to another input
 //! appends it to the queue, so that nothing re-enters.
 
-use domain::event::StreamRef;
+use domain::event::{Event, StreamRef};
 use domain::plan::Redirection;
 use domain::playout::{Action, GiveUp, Input, PlayoutChange, SwitchRefusal};
 use media::ring::EndReason;
@@ -12,6 +12,8 @@ use tokio::time::Instant;
 use super::change::{ChannelChange, stream_ref};
 use super::state::State;
 use crate::channel::{ChannelReport, Message, SwitchOutcome, WatchRefusal, WatchReply};
+use crate::clock::now_ms;
+use crate::events::account_full;
 
 impl State {
     /// Appends an input to the queue; [`Self::run_queue`] passes it to the playout.
@@ -56,7 +58,14 @@ impl State {
         }
     }
 
+    /// Sends the waiting clients to the provider, or starts again if the plan has changed. A change is announced after the
+    /// commit; until then, the address of a provider that players may no longer see would be given away.
     fn redirect(&mut self, index: usize) {
+        let Some(plan) = self.current_plan() else { return self.end(EndReason::Stopped) };
+        if self.upstream.plan() != Some(&plan) {
+            self.use_plan(plan);
+            return self.start();
+        }
         let Some(candidate) = self.upstream.candidate(index) else { return };
         let to = Redirection { url: candidate.url.clone(), without_login: candidate.redirect_without_login };
         self.report(ChannelChange::Redirected { candidate });
@@ -151,6 +160,7 @@ impl State {
             GiveUp::NoSlot => {
                 self.context.env.registry.refused_full.add_one();
                 let refusal = self.history.full_refusal();
+                self.report_full(&refusal);
                 let end = EndReason::NoSlot(refusal.to_string().into());
                 (refusal, end)
             }
@@ -162,6 +172,15 @@ impl State {
         self.report(ChannelChange::GaveUp { refusal: refusal.clone() });
         self.audience.answer_waiting(|| WatchReply::Refused(refusal.clone()));
         self.end(end);
+    }
+
+    /// Emits that an account is at its limit. Not if only the other nodes of the cluster could not be asked.
+    fn report_full(&self, refusal: &WatchRefusal) {
+        if let WatchRefusal::Full(pool) = refusal
+            && let Some(body) = account_full(pool, &self.upstream.name())
+        {
+            self.context.env.events.emit_paced(pool.account.clone(), Event { at: now_ms(), body });
+        }
     }
 
     /// Finishes what [`Self::end`] began, after the playout stopped.

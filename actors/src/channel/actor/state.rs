@@ -87,10 +87,19 @@ impl State {
         if self.context.env.is_draining() {
             return;
         }
-        let Some(plan) = self.context.env.plans.plan(&self.context.target) else {
+        let Some(plan) = self.current_plan() else {
             return self.end(EndReason::Stopped);
         };
-        let plan = self.with_outside_streams(plan);
+        self.use_plan(plan);
+    }
+
+    /// Returns the plan as of now; `None` if the target is gone or disabled.
+    pub(super) fn current_plan(&self) -> Option<Arc<Plan>> {
+        Some(self.with_outside_streams(self.context.env.plans.plan(&self.context.target)?))
+    }
+
+    /// Replaces the plan.
+    pub(super) fn use_plan(&mut self, plan: Arc<Plan>) {
         // Most commits change other channels; these are not reported.
         let replanned = self.upstream.replan(plan);
         self.plan_changed();

@@ -617,6 +617,33 @@ async fn a_redirect_opens_nothing_and_takes_no_lease() {
     scenario.is_quiet().await;
 }
 
+/// A live channel has its plan for a while after a change; the address of a provider must not be given away meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_redirect_is_not_given_any_more_once_its_profile_has_changed() {
+    let redirect = |name| Stream { profile: Delivery::Redirect, ..stream(1, name) };
+    let scenario = Scenario::new(settings(), [&[redirect("a")]]).await;
+    let WatchReply::Redirect(to) = scenario.ask(channel(1)).await else { panic!("not redirected") };
+    assert_eq!(to.url.expose(), "http://tv:80/a");
+    // Another address of the provider.
+    scenario.replan_silently(1, &[redirect("b")]);
+    let WatchReply::Redirect(to) = scenario.ask(channel(1)).await else { panic!("not redirected") };
+    assert_eq!(to.url.expose(), "http://tv:80/b");
+    scenario.replan_silently(1, &[stream(1, "a")]);
+    let mut viewer = scenario.watch(channel(1)).await;
+    viewer.sees("a").await;
+    assert_eq!(scenario.system.counts().leases, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_channel_that_is_gone_redirects_nobody() {
+    let redirect = Stream { profile: Delivery::Redirect, ..stream(1, "a") };
+    let scenario = Scenario::new(settings(), [&[redirect]]).await;
+    let WatchReply::Redirect(_) = scenario.ask(channel(1)).await else { panic!("not redirected") };
+    scenario.remove_silently(1);
+    let reply = scenario.ask(channel(1)).await;
+    assert!(matches!(reply, WatchReply::Refused(_)), "{reply:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_failover_never_turns_a_running_answer_into_a_redirect() {
     let redirect = Stream { profile: Delivery::Redirect, ..stream(2, "b") };

@@ -58,6 +58,7 @@ async fn events_wait_on_a_node_that_does_not_deliver_and_are_taken_once() {
         run: None,
         n_crashes: 0,
         passed_run: None,
+        addresses: Default::default(),
     };
     let (to_it, to_none) = (delivery(id.0), delivery(99));
     let run_id = to_it.run_id();
@@ -126,6 +127,7 @@ async fn an_edge_node_keeps_all_events_up_to_a_limit() {
                 payload,
                 summary,
                 channel: None,
+                addresses: Default::default(),
             })?;
         }
         Ok(())

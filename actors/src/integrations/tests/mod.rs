@@ -246,6 +246,8 @@ impl Fixture {
                 parallel: 1,
                 max_age_s: None,
                 created_at: 0,
+                is_trusted: false,
+                digest_minutes: None,
             };
             change(&mut integration);
             write.put(&integration)?;
@@ -768,6 +770,7 @@ async fn the_log_and_the_queue_are_bounded() {
                     run: None,
                     n_crashes: 0,
                     passed_run: None,
+                    addresses: Default::default(),
                 })?;
             }
             Ok(())

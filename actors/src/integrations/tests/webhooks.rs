@@ -1,5 +1,9 @@
 //! The requests of webhooks: where they may lead, their bodies, headers and signatures, and tests of them.
 
+use domain::event::StreamRef;
+use domain::ids::StreamId;
+use domain::stream_profile::Delivery;
+
 use super::*;
 
 #[tokio::test]
@@ -144,4 +148,49 @@ async fn a_test_sends_four_examples_at_the_same_time_and_no_more() {
     sleep(Duration::from_millis(200)).await;
     assert_eq!(server.requests().len(), 4);
     drop(test);
+}
+
+/// An event with the address of a stream.
+fn lost() -> Event {
+    let channel = ChannelRef { uuid: Uuid::from_u128(7), name: "News".to_owned(), number: None };
+    let stream = StreamRef {
+        id: StreamId(1),
+        name: "News HD".to_owned(),
+        url: SourceUrl::new("http://anna:login-at-provider@tv.example:8080/live/anna/login-at-provider/1.ts"),
+        profile_used: Delivery::Proxy,
+        account_name: "Provider".to_owned(),
+    };
+    let body = EventBody::ChannelError { channel, error_message: "stall".to_owned(), stream: Some(stream) };
+    Event { at: now_ms(), body }
+}
+
+#[tokio::test]
+async fn only_a_trusted_target_gets_whole_addresses_and_they_are_kept_nowhere_else() {
+    // Targets repeat what they get.
+    let echo = Answer::Status(400, "", "http://anna:login-at-provider@tv.example:8080/live".to_owned());
+    let (fixture, trusted, other) =
+        (Fixture::new().await, Server::start([echo]).await, Server::start([]).await);
+    let template = r#"{"url": "{{ stream_url }}"}"#;
+    let id = fixture
+        .add_with(to(&trusted), move |it| {
+            it.is_trusted = true;
+            it.subscriptions[2].template = Some(template.to_owned());
+        })
+        .await;
+    let id_of_other = fixture.add(to(&other)).await;
+    fixture.emit(lost());
+    let whole = "http://anna:login-at-provider@tv.example:8080/live/anna/login-at-provider/1.ts";
+    assert_eq!(trusted.until_asked(1).await[0].json()["url"], whole);
+    assert_eq!(other.until_asked(1).await[0].json()["stream_url"], "http://tv.example:8080/…");
+    fixture.until(id, |it| it.n_dead == 1).await;
+    let logs = [fixture.until_logged(id, 1).await, fixture.until_logged(id_of_other, 1).await];
+    assert_eq!(logs[0][0].request, r#"{"url": "http://tv.example:8080/…"}"#);
+    let dead = fixture.deliveries(&DeliveryFilter::default());
+    assert_eq!(dead[0].payload.matches("http://tv.example:8080/…").count(), 2, "{dead:?}");
+    let shown = format!("{logs:?} {dead:?} {}", serde_json::to_string(&logs).unwrap());
+    assert!(!shown.contains("login-at-provider"), "{shown}");
+    // A dead letter that is sent again after the trust was withdrawn has the short form.
+    fixture.change(id, |it| it.is_trusted = false).await;
+    fixture.replay(&DeliveryFilter::default()).await;
+    assert_eq!(trusted.until_asked(2).await[1].json()["url"], "http://tv.example:8080/…");
 }

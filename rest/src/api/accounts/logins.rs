@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use actors::now_ms;
+use domain::event::{CallerRef, Event, EventBody};
 use domain::ids::{DeviceLoginId, UserId};
 use domain::login::{BrowserLogin, DeviceLogin, surplus};
 use domain::user::{PasswordHash, User, UserLevel};
@@ -125,6 +126,7 @@ pub(super) fn current(call: &Call) -> Option<CurrentLogin> {
 /// Returns the login of a user who has just logged in: the one that this device has just used, or a new one. Returns
 /// `None` if it cannot be stored, which does not prevent the login: admins may have to free the full disk.
 pub(super) async fn begin(call: &Call, user: &User) -> Option<Arc<DeviceLogin>> {
+    report(call, user);
     let (address, agent, now) = (call.caller.address().to_canonical(), call.caller.agent.clone(), now_ms());
     let known = call.rest().auth.logins_of(user);
     let is_recent =
@@ -151,6 +153,7 @@ pub(super) async fn begin_in_browser(
     user: &User,
     browser: BrowserLogin,
 ) -> Result<Arc<DeviceLogin>, Refusal> {
+    report(call, user);
     match add(call, user, Some(browser.clone())).await {
         Err(refusal) if is_refused_write(&refusal) => {
             warn!(
@@ -162,6 +165,13 @@ pub(super) async fn begin_in_browser(
         }
         added => added,
     }
+}
+
+/// Reports that a user has logged in.
+fn report(call: &Call, user: &User) {
+    let (ip, user_agent) = (call.caller.address().to_canonical(), call.caller.agent.clone());
+    let caller = CallerRef { user: Some(user.username.clone()), ip, user_agent };
+    call.rest().events.emit(Event { at: now_ms(), body: EventBody::UserLogin { caller } });
 }
 
 /// Returns whether the store refused a write, and may take one later.
@@ -321,4 +331,34 @@ pub(super) fn end_all(write: &mut Write<'_>, user: UserId) -> Result<(), Refusal
 
 fn logins_of_user(write: &Write<'_>, user: UserId) -> Result<Vec<DeviceLogin>, Refusal> {
     Ok(write.by::<DeviceLogin>("user", user.0.to_be_bytes())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::testing::Rest;
+
+    #[tokio::test]
+    async fn a_login_with_a_password_is_an_event_and_a_request_with_a_token_is_none() {
+        let rest = Rest::start().await;
+        let mut events = rest.context.events.subscribe();
+        let user = json!({ "username": "anna", "password": "river stone lamp", "user_level": 0 });
+        let made = rest.admin("POST", "/api/accounts/users/", user).await;
+        assert_eq!(made.status, 201, "{}", made.text);
+        let login = json!({ "username": "anna", "password": "river stone lamp" }).to_string();
+        let json_type = [("content-type", "application/json")];
+        let tokens = rest.send("POST", "/api/accounts/token/", &json_type, login).await;
+        assert_eq!(tokens.status, 200, "{}", tokens.text);
+        let event = events.recv().await.unwrap();
+        let EventBody::UserLogin { caller } = &event.body else { panic!("{event:?}") };
+        assert_eq!(caller.user.as_deref(), Some("anna"));
+        let bearer = format!("Bearer {}", tokens.body["access"].as_str().unwrap());
+        let me = rest.send("GET", "/api/accounts/users/me/", &[("authorization", &bearer)], "").await;
+        assert_eq!((me.status, &me.body["username"]), (200, &json!("anna")));
+        rest.admin("GET", "/api/accounts/users/", Value::Null).await;
+        rest.context.events.emit(Event { at: 0, body: EventBody::StoreResumed });
+        assert_eq!(events.recv().await.unwrap().body, EventBody::StoreResumed);
+    }
 }

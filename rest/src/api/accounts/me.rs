@@ -6,17 +6,19 @@ use resource_derive::Body;
 use route_frame::access::STREAMER;
 use route_frame::call::Call;
 use route_frame::route::Route;
+use route_frame::value::Time;
 use serde_json::{Map, Value};
 use server::reply::Refusal;
 
 use super::user_rules::{CHARS_MAX, PASSWORD_CHARS_MAX, check_email, check_name};
 use super::user_view::UserView;
 use super::users::{check_name_of, new_password};
+use super::viewing_times::{SLEEP_MINUTES_MAX, set_sleep};
 use super::{avatar, logins, passwords, properties};
 use crate::record::{RecordCall, find, set};
 
-/// Changes to the caller's own account. Level, groups, channel profiles, flags and limits can be changed by admins only,
-/// and are ignored here.
+/// Changes to the caller's own account. Level, groups, channel profiles, channel groups, allowed hours, flags and limits can
+/// be changed by admins only, and are ignored here.
 #[derive(Clone, Debug, Body)]
 pub(crate) struct OwnEdit {
     /// Unique regardless of case. Letters, digits, spaces and signs, except `/ \ ? # % :`.
@@ -36,6 +38,11 @@ pub(crate) struct OwnEdit {
     /// Merged key by key; `null` removes a key. Keys that only admins may change are ignored: `xc_password`,
     /// `hide_adult_content`, `allowed_networks`, `catchup_enabled`, `recordings_enabled`.
     custom_properties: Option<Map<String, Value>>,
+    /// When all streams of the caller end, within 24 hours: a sleep timer. `null` removes it.
+    sleep_until: Option<Option<Time>>,
+    /// Sets `sleep_until` to this number of minutes from now; 0 removes it.
+    #[field(at_least = 0, at_most = SLEEP_MINUTES_MAX)]
+    sleep_minutes: Option<u32>,
     /// A new password ends all other logins of the user.
     #[field(chars_max = PASSWORD_CHARS_MAX)]
     password: Option<Secret>,
@@ -96,6 +103,7 @@ impl OwnEdit {
             avatar::check(&config)?;
             user.avatar = config;
         }
+        set_sleep(user, self.sleep_until, self.sleep_minutes)?;
         properties::merge_own(user, self.custom_properties.unwrap_or_default())
     }
 }

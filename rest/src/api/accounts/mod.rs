@@ -1,7 +1,7 @@
 //! `/api/accounts/`: authentication and users.
 //!
 //! `tokens` (login), `browser` (login in a browser), `logins` (logins by device), `setup` (the first admin), `api_keys`, `users` (for admins), `me` (the
-//! caller's own account), `user_view` and `user_rules` (what both have in common), `user_groups` (groups and permissions), `addresses` (for players), `player_secret`. `properties` holds the custom properties of a user, some
+//! caller's own account), `user_view` and `user_rules` (what both have in common), `user_groups` (groups and permissions), `viewing_times` (allowed hours and the sleep timer), `addresses` (for players), `player_secret`. `properties` holds the custom properties of a user, some
 //! of which the gateway interprets, `avatar` the
 //! appearance, and `pictures` the uploaded picture.
 
@@ -21,6 +21,7 @@ mod user_groups;
 mod user_rules;
 mod user_view;
 mod users;
+mod viewing_times;
 
 use route_frame::route::Route;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::core_settings::DVR_SETTINGS;
-use domain::ids::{LineupId, PermissionId, UserGroupId, UserId};
+use domain::ids::{GroupId, LineupId, PermissionId, UserGroupId, UserId};
 use domain::recording::DvrSettings;
 use domain::secret::Secret;
 use domain::user::{API_KEY_CHARS, USERNAME_CHARS_MAX, User, UserLevel};
@@ -18,6 +18,7 @@ use storage::Table;
 
 use super::user_groups::PERMISSIONS_MAX;
 use super::user_rules::{CHARS_MAX, PASSWORD_CHARS_MAX};
+use super::viewing_times::{Hours, SLEEP_MINUTES_MAX};
 use super::{avatar, properties};
 use crate::context::RestCall;
 use crate::record::{Lookup, Render, view_from};
@@ -65,6 +66,18 @@ pub(crate) struct UserView {
     /// none.
     #[field(edit, example = "null")]
     exp_date: Option<Time>,
+    /// The hours in which the user may watch; `null` sets no limit. `time_zone` is an IANA name, and `mon` to `sun` are lists of
+    /// ranges such as `07:00-19:30`; a day that is missing has no hours. Outside of them live channels, films, recordings and
+    /// the past are refused, and streams end. Admins have no such limit.
+    #[field(edit, example = "{\"time_zone\": \"Europe/Berlin\", \"sat\": [\"09:00-19:30\"]}")]
+    allowed_hours: Option<Hours>,
+    /// When all streams of the user end, within 24 hours: a sleep timer. It is `null` again then. Users set their own, too.
+    #[field(edit, example = "null")]
+    sleep_until: Option<Time>,
+    /// Sets `sleep_until` to this number of minutes from now; 0 removes it.
+    #[field(write_only, at_least = 0, at_most = SLEEP_MINUTES_MAX)]
+    #[serde(skip)]
+    sleep_minutes: WriteOnly<u32>,
     /// For clients that read it; grants no permission.
     #[field(edit)]
     is_staff: bool,
@@ -77,6 +90,10 @@ pub(crate) struct UserView {
     /// Ids of channel profiles. A user below level 10 sees only their channels; an empty list means no limit.
     #[field(edit, items_max = 1000, example = "[]")]
     channel_profiles: Vec<LineupId>,
+    /// Ids of channel groups. A user below level 10 sees only channels that are in one of them, and in one of the channel
+    /// profiles; an empty list means no limit. A group that is deleted stays in the list.
+    #[field(edit, items_max = 1000, example = "[]")]
+    channel_group_ids: Vec<GroupId>,
     /// Ids of groups of users.
     #[field(edit, items_max = 1000, example = "[]")]
     groups: Vec<UserGroupId>,
@@ -159,6 +176,10 @@ impl Render for User {
             avatar_url: avatar::url_of(self, origin),
             date_joined: Time(self.joined_at),
             exp_date: self.expires_at.map(Time),
+            allowed_hours: self.allowed_hours.clone().map(Hours),
+            sleep_until: self.sleep_until.map(Time),
+            sleep_minutes: WriteOnly::HIDDEN,
+            channel_group_ids: self.channel_groups.clone(),
             user_level: self.level,
             channel_profiles: self.lineups.clone(),
             may_record: settings.permit(self),

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use actors::now_ms;
-use domain::ids::UserId;
+use domain::group::Group;
+use domain::ids::{GroupId, UserId};
 use domain::lineup::Lineup;
 use domain::secret::Secret;
 use domain::user::{PasswordHash, User, UserLevel, is_last_superuser};
@@ -21,6 +22,7 @@ use storage::records::remove_playlists_of;
 use super::user_groups::check_permissions;
 use super::user_rules::{check_email, check_name};
 use super::user_view::{NewUser, UserEdit, UserView};
+use super::viewing_times::set_sleep;
 use super::{api_keys, avatar, logins, passwords, pictures, properties};
 use crate::choice::choice;
 use crate::context::RestCall;
@@ -89,7 +91,7 @@ async fn create(call: Call, new: NewUser) -> Result<Created<UserView>, Refusal> 
     call.create(move |write, id| {
         user.id = UserId(id);
         check_name_of(write, &user)?;
-        check_references(write, &user)?;
+        check_references(write, &user, &[])?;
         let held = held_permissions(&user, &write.all::<UserGroup>()?);
         user.follow_permissions(&BTreeSet::new(), &held, by_admin);
         Ok(user)
@@ -114,7 +116,7 @@ async fn update(call: Call, mut edit: UserEdit) -> Result<UserView, Refusal> {
     call.update(move |write, user: &mut User| {
         let before = user.effective_level();
         let groups = write.all::<UserGroup>()?;
-        let held_before = held_permissions(user, &groups);
+        let (held_before, groups_before) = (held_permissions(user, &groups), user.channel_groups.clone());
         edit.apply(user)?;
         let held = held_permissions(user, &groups);
         user.follow_permissions(&held_before, &held, by_admin);
@@ -130,7 +132,7 @@ async fn update(call: Call, mut edit: UserEdit) -> Result<UserView, Refusal> {
             let field = if user.is_active { "is_superuser" } else { "is_active" };
             return Err(Refusal::field(field, LAST_SUPERUSER));
         }
-        check_references(write, user)?;
+        check_references(write, user, &groups_before)?;
         check_name_of(write, user)
     })
     .await
@@ -193,8 +195,11 @@ pub(super) fn check_name_of(write: &Write<'_>, user: &User) -> Result<(), Refusa
     if same_name.iter().any(|it| it.id != user.id) { Err(name_is_taken()) } else { Ok(()) }
 }
 
-/// Refuses lineups and groups that do not exist.
-fn check_references(write: &Write<'_>, user: &User) -> Result<(), Refusal> {
+/// Refuses lineups and groups that do not exist. A channel group that the user had before may have been deleted since.
+fn check_references(write: &Write<'_>, user: &User, groups_before: &[GroupId]) -> Result<(), Refusal> {
+    for id in user.channel_groups.iter().filter(|it| !groups_before.contains(it)) {
+        write.get::<Group>(id.0)?.ok_or_else(|| Refusal::no_such("channel_group_ids", id))?;
+    }
     for id in &user.lineups {
         write.get::<Lineup>(id.0)?.ok_or_else(|| Refusal::no_such("channel_profiles", id))?;
     }
@@ -229,6 +234,9 @@ impl UserEdit {
         if user.expires_at.is_some() && user.effective_level() == UserLevel::Admin {
             return Err(Refusal::field("exp_date", ADMIN_EXPIRES));
         }
+        set(&mut user.channel_groups, self.channel_group_ids.map(distinct));
+        set(&mut user.allowed_hours, self.allowed_hours.map(|it| it.map(|it| it.0)));
+        set_sleep(user, self.sleep_until, self.sleep_minutes)?;
         if let Some(config) = self.avatar_config {
             avatar::check(&config)?;
             user.avatar = config;

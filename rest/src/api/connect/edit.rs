@@ -128,9 +128,19 @@ impl IntegrationChange {
             integration.parallel = u8::try_from(parallel).unwrap_or(u8::MAX);
         }
         set(&mut integration.max_age_s, edit.max_age);
+        if let Some(minutes) = edit.digest_minutes {
+            integration.digest_minutes = minutes.map(|it| u16::try_from(it).unwrap_or(u16::MAX));
+        }
+        let before = integration.target.clone();
         let kind = edit.r#type.map_or(TargetType::from_target(&integration.target), |it| it.0);
         let mut refuse = |name: &'static str, reason: String| errors.add(names.label(name), reason);
         target.apply(kind, &mut integration.target, &mut refuse);
+        // An admin trusts one target, and not the next one. Clients send whole records back, so only a change sets it.
+        let is_same = integration.target.is_same_recipient(&before);
+        integration.is_trusted = match edit.trusted {
+            Some(trusted) if is_same || trusted != integration.is_trusted => trusted,
+            _ => integration.is_trusted && is_same,
+        };
         if let Some(events) = edit.events {
             subscribe(&mut integration.subscriptions, &events);
         }

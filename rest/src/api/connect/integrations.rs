@@ -203,6 +203,8 @@ pub(super) fn blank_integration(target: Target) -> Integration {
         parallel: 1,
         max_age_s: None,
         created_at: now_ms(),
+        is_trusted: false,
+        digest_minutes: None,
     }
 }
 

@@ -317,3 +317,52 @@ async fn dead_letters_are_selected_by_id_or_by_filter_and_never_by_accident() {
     assert_eq!(rest.admin("DELETE", "/api/connect/deliveries/9/", Value::Null).await.status, 404);
     assert_eq!(rest.admin("POST", "/api/connect/deliveries/9/replay/", Value::Null).await.status, 404);
 }
+
+#[tokio::test]
+async fn a_target_is_trusted_until_it_is_another_one_and_each_answer_warns() {
+    let rest = Rest::start().await;
+    let (id, made) = created(&rest, webhook()).await;
+    assert_eq!((&made["trusted"], &made["trust_warning"]), (&json!(false), &Value::Null));
+    let path = format!("{LIST}{id}/");
+    let trusted = rest.admin("PATCH", &path, json!({ "trusted": true })).await;
+    assert_eq!((trusted.status, &trusted.body["trusted"]), (200, &json!(true)), "{}", trusted.text);
+    assert!(
+        trusted.body["trust_warning"].as_str().is_some_and(|it| it.contains("logins")),
+        "{}",
+        trusted.text
+    );
+    // Clients send whole records back.
+    let mut shown = trusted.body;
+    shown["name"] = json!("Other");
+    let put = rest.admin("PUT", &path, shown.clone()).await;
+    assert_eq!((put.status, &put.body["trusted"]), (200, &json!(true)), "{}", put.text);
+    shown["url"] = json!("https://elsewhere.example/hook");
+    let put = rest.admin("PUT", &path, shown).await;
+    assert_eq!((put.status, &put.body["trusted"]), (200, &json!(false)), "{}", put.text);
+    for (url, status) in [
+        ("http://8.8.8.8/hook", 400),
+        ("http://192.168.1.5:8123/hook", 200),
+        ("https://hooks.example/hook", 200),
+    ] {
+        let set = rest.admin("PATCH", &path, json!({ "url": url, "trusted": false })).await;
+        assert_eq!(set.status, 200, "{}", set.text);
+        let set = rest.admin("PATCH", &path, json!({ "trusted": true })).await;
+        assert_eq!((set.status, set.body.get("trusted").is_some()), (status, true), "{url}: {}", set.text);
+        rest.admin("PATCH", &path, json!({ "trusted": false })).await;
+    }
+}
+
+#[tokio::test]
+async fn a_digest_has_limits_and_can_be_removed() {
+    let rest = Rest::start().await;
+    let (id, made) = created(&rest, webhook()).await;
+    assert_eq!(made["digest_minutes"], Value::Null);
+    let path = format!("{LIST}{id}/");
+    for (minutes, status) in [(json!(1), 200), (json!(1_440), 200), (json!(0), 400), (json!(70_000), 400)] {
+        let set = rest.admin("PATCH", &path, json!({ "digest_minutes": minutes })).await;
+        assert_eq!(set.status, status, "{}", set.text);
+        assert!(status == 200 || set.body["digest_minutes"].is_array(), "{}", set.text);
+    }
+    let removed = rest.admin("PATCH", &path, json!({ "digest_minutes": null })).await;
+    assert_eq!((removed.status, &removed.body["digest_minutes"]), (200, &Value::Null), "{}", removed.text);
+}

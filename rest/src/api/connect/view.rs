@@ -82,6 +82,17 @@ choice!(
         RecordingReady = "recording_ready",
         EpgError = "epg_error",
         M3uError = "m3u_error",
+        AccountFull = "account_full",
+        StreamUnhealthy = "stream_unhealthy",
+        DiskLow = "disk_low",
+        BackupDone = "backup_done",
+        BackupFailed = "backup_failed",
+        ChannelCreated = "channel_created",
+        ChannelChanged = "channel_changed",
+        ChannelRemoved = "channel_removed",
+        UserLogin = "user_login",
+        PluginRun = "plugin_run",
+        ViewingEnded = "viewing_ended",
     }
 );
 
@@ -159,6 +170,18 @@ pub(crate) struct IntegrationView {
     /// Seconds for which a delivery is tried; `null` is an hour for chats and a day for others.
     #[field(edit, example = "86400")]
     pub(super) max_age: Option<u32>,
+    /// Minutes that pass at least between two messages, from 1 to 1440: all events of this time are one message, whose payload
+    /// has `count`, `events` and `sentences`, and whose `summary` names them. Templates of events do not apply to it. `null`
+    /// sends each event.
+    #[field(edit, example = "null")]
+    pub(super) digest_minutes: Option<u32>,
+    /// Whether payloads have whole addresses of streams (`stream_url`, `channel_url`, `new_url`, `previous_stream_url`) with the
+    /// logins of providers. Only for targets by HTTPS, in a private network, or on this machine; off after the target is
+    /// another one. The log, dead letters, previews and tests have addresses without logins.
+    #[field(edit)]
+    pub(super) trusted: bool,
+    /// A warning about a trusted target; `null` for one that is not trusted.
+    trust_warning: Option<String>,
     /// How it fares. `failing`: the last attempt failed. `paused`: nothing is attempted until an admin resumes it.
     state: Named<State>,
     /// Why it is paused.
@@ -195,6 +218,10 @@ pub(crate) struct EventSubscriptionView {
     #[field(required, example = "1")]
     pub(super) integration: IntegrationId,
 }
+
+/// Warns in the answer about a target that is trusted.
+const TRUST_WARNING: &str = "This target gets the whole addresses of streams, with the logins at the providers. \
+                             Everybody who reads what it gets can use them.";
 
 /// Replaces the values of headers in answers.
 pub(super) const HIDDEN: &str = "***";
@@ -259,6 +286,9 @@ impl Render for Integration {
             subscriptions: self.subscriptions.iter().filter_map(|it| subscription_view(self, it)).collect(),
             parallel: self.parallel.into(),
             max_age: self.max_age_s,
+            digest_minutes: self.digest_minutes.map(u32::from),
+            trusted: self.is_trusted,
+            trust_warning: self.is_trusted.then(|| TRUST_WARNING.to_owned()),
             state: Named(match (self.is_enabled, &paused, failing_since) {
                 (false, ..) => State::Disabled,
                 (true, Some(_), _) => State::Paused,

@@ -128,6 +128,7 @@ fn now() -> Vec<Value> {
         written(&samples::user()),
         written_as("end", &samples::user_with_an_end()),
         written_as("grants", &samples::user_with_grants()),
+        written_as("hours", &samples::user_with_hours()),
         written(&samples::user_group()),
         written(&samples::health()),
         written_as("groups", &samples::health_with_groups()),

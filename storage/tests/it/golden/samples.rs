@@ -9,6 +9,7 @@ use domain::account::{
 };
 use domain::account_addresses::{AddressFailure, AddressRecord};
 use domain::account_group::AccountGroup;
+use domain::allowed_hours::AllowedHours;
 use domain::audit::AuditEntry;
 use domain::channel::{AutoChannel, Channel, SyncedValues};
 use domain::cluster::certificate::{ClusterAuthority, NodeCertificate, SealedKeys};
@@ -798,6 +799,18 @@ pub(super) fn user_with_an_end() -> User {
     User {
         expires_at: Some(1_893_456_000_000),
         expiry_notice: Some(ExpiryNotice { expires_at: 1_893_456_000_000, days: 7 }),
+        ..user()
+    }
+}
+
+/// A child with hours, groups of channels and a sleep timer.
+pub(super) fn user_with_hours() -> User {
+    let mut days: [Vec<(u16, u16)>; 7] = Default::default();
+    days[5] = vec![(540, 720), (840, 1_170)];
+    User {
+        allowed_hours: Some(AllowedHours { time_zone: "Europe/Berlin".to_owned(), days }),
+        sleep_until: Some(1_893_456_000_000),
+        channel_groups: vec![GroupId(3), GroupId(4)],
         ..user()
     }
 }

@@ -361,14 +361,14 @@ async fn update(call: Call, edit: RecordingEdit) -> Result<RecordingView, Refusa
     .await
 }
 
-/// Ends a running recording with the status that a client wants.
+/// Gives a recording the status that a client wants: `completed` in every state, and `stopped` while it runs.
 fn end_as(recording: &mut Recording, status: RecordingStatus, now: i64) -> Result<(), Refusal> {
     let input = match status {
         RecordingStatus::Completed => RecordingInput::Complete,
         RecordingStatus::Stopped => RecordingInput::Stop,
         _ => return Err(Refusal::field("status", "Only completed and stopped can be set.")),
     };
-    if recording.status != RecordingStatus::Recording {
+    if status == RecordingStatus::Stopped && recording.status != RecordingStatus::Recording {
         return Err(Refusal::field("status", format!("The recording is {}.", recording.status)));
     }
     let ended = recording.apply(input, Some(ENDED_BY_USER.to_owned()), now);

@@ -1,6 +1,9 @@
 use actors::now_ms;
 use domain::channel::Channel;
 use domain::ids::{ChannelId, RecordingId, UserId};
+use domain::recording::RecordingStatus::{
+    Completed, Failed, Interrupted, Recording as Running, Scheduled, Stopped,
+};
 use domain::recording::{RecordedFile, Recording, RecordingStatus};
 use domain::time::iso_millis;
 use domain::user::UserLevel;
@@ -154,9 +157,48 @@ async fn an_update_with_some_fields_leaves_the_others_as_they_are() {
         );
         assert_eq!((&changed.body["end_time"], &changed.body["priority"]), (&json!(end), &json!(80)));
     }
-    let refused = rest.admin("PUT", &path, json!({ "status": "completed" })).await;
+    let refused = rest.admin("PUT", &path, json!({ "status": "stopped" })).await;
     assert_eq!((refused.status, refused.body), (400, json!({ "status": ["The recording is scheduled."] })));
     assert_eq!(rest.admin("POST", &format!("{path}stop/"), Value::Null).await.status, 409);
+}
+
+/// The table of the specification answers an update with the status `completed` with the recording, whatever its state.
+#[tokio::test]
+async fn completed_is_accepted_in_every_state_and_other_statuses_only_where_they_have_a_meaning() {
+    let rest = stage().await;
+    running(&rest, 11, 1).await;
+    let first = rest.models.recordings.load().get(11).cloned().unwrap();
+    let wanted = ["completed", "stopped", "scheduled", "recording", "interrupted", "failed"];
+    // The status after each of the wanted ones; `None` is 400 by field.
+    let table = [
+        (Scheduled, [Some(Completed), None, Some(Scheduled), None, None, None]),
+        (Running, [Some(Completed), Some(Stopped), None, Some(Running), None, None]),
+        (Completed, [Some(Completed), None, None, None, None, None]),
+        (Stopped, [Some(Completed), Some(Stopped), None, None, None, None]),
+        (Interrupted, [Some(Completed), None, None, None, Some(Interrupted), None]),
+        (Failed, [Some(Completed), None, None, None, None, Some(Failed)]),
+    ];
+    for (status, expected) in table {
+        for (wanted, expected) in wanted.into_iter().zip(expected) {
+            let file = first.file.clone().filter(|_| ![Scheduled, Failed].contains(&status));
+            rest.put([Recording { status, file, ..(*first).clone() }]).await;
+            let answer = rest.admin("PUT", &format!("{LIST}11/"), json!({ "status": wanted })).await;
+            match expected {
+                Some(then) => assert_eq!(
+                    (answer.status, &answer.body["status"]),
+                    (200, &json!(then.name())),
+                    "{status} to {wanted}: {}",
+                    answer.text
+                ),
+                None => assert!(
+                    answer.status == 400 && answer.body["status"].is_array(),
+                    "{status} to {wanted}: {} {}",
+                    answer.status,
+                    answer.text
+                ),
+            }
+        }
+    }
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ use super::input::{BodyShape, FileInput};
 use super::list;
 use super::route::{AnswerShape, Route};
 use super::upload::FILE;
+use super::value::FLAG_TEXTS;
 
 /// Returns the document for these routes.
 pub fn document(routes: &[Route]) -> Value {
@@ -259,8 +260,13 @@ fn query_parameter(field: &Field, schemas: &mut Schemas) -> Value {
 
 /// Returns the schema of a value that may also be an empty text, which counts as absent.
 fn or_empty(mut schema: Value) -> Value {
+    let empty = json!({ "type": "string", "maxLength": 0 });
+    if let Some(alternatives) = schema.get_mut("anyOf").and_then(Value::as_array_mut) {
+        alternatives.push(empty);
+        return schema;
+    }
     if matches!(schema["type"].as_str(), Some("boolean" | "integer" | "number")) {
-        return json!({ "anyOf": [schema, { "type": "string", "maxLength": 0 }] });
+        return json!({ "anyOf": [schema, empty] });
     }
     if schema["type"] != "string" {
         return schema;
@@ -272,9 +278,24 @@ fn or_empty(mut schema: Value) -> Value {
         limits.remove("minLength");
     }
     match schema.get("format").or(schema.get("pattern")) {
-        Some(_) => json!({ "anyOf": [schema, { "type": "string", "maxLength": 0 }] }),
+        Some(_) => json!({ "anyOf": [schema, empty] }),
         None => schema,
     }
+}
+
+/// Adds the texts that are read like a flag or a number, because clients send them in bodies as well as in queries.
+fn or_text(schema: Value, kind: Kind) -> Value {
+    let text = match kind {
+        Kind::Flag => json!({ "type": "string", "enum": FLAG_TEXTS.map(|it| it.0) }),
+        Kind::Integer | Kind::NumberChoice(_) => {
+            json!({ "type": "string", "pattern": r"^\s*[+-]?[0-9]+\s*$" })
+        }
+        Kind::Number => {
+            json!({ "type": "string", "pattern": r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$" })
+        }
+        _ => return schema,
+    };
+    json!({ "anyOf": [schema, text] })
 }
 
 fn responses(route: &Route, schemas: &mut Schemas) -> Map<String, Value> {
@@ -604,6 +625,9 @@ impl Schemas {
                 choices.push(Value::Null);
             }
         }
+        if is_sent {
+            schema = or_text(schema, field.kind);
+        }
         if let Some(example) = field.example {
             let is_text =
                 matches!(field.kind, Kind::Text | Kind::Url | Kind::Uuid | Kind::Time | Kind::Choice(_));
@@ -626,7 +650,10 @@ impl Schemas {
             Kind::NumberChoice(numbers) => json!({ "type": "integer", "enum": numbers }),
             Kind::Object => json!({ "type": "object", "additionalProperties": true }),
             Kind::Any => json!({}),
-            Kind::List(items) => json!({ "type": "array", "items": self.kind_schema(*items, is_sent) }),
+            Kind::List(items) => {
+                let item = self.kind_schema(*items, is_sent);
+                json!({ "type": "array", "items": if is_sent { or_text(item, *items) } else { item } })
+            }
             Kind::Either(kinds) => {
                 let kinds: Vec<Value> = kinds.iter().map(|it| self.kind_schema(*it, is_sent)).collect();
                 json!({ "anyOf": kinds })
@@ -636,3 +663,6 @@ impl Schemas {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
