@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use domain::event::{Event, EventBody, StreamRef};
 use domain::ids::StreamId;
 use domain::stream::Stream;
+use media::spawn_blocking;
 use storage::Models;
-use tokio::task::spawn_blocking;
 
 use super::HealthTable;
 use crate::clock::now_ms;
