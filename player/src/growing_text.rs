@@ -8,7 +8,6 @@ use flate2::Compression;
 use flate2::write::{GzDecoder, GzEncoder};
 use futures_util::stream::unfold;
 use futures_util::{Stream, TryStreamExt};
-use media::spawn_blocking;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 /// Size of the parts in which text is compressed, in bytes.
@@ -266,7 +265,7 @@ mod tests {
         for is_packed in [true, false] {
             let (text, writer) = GrowingText::new();
             let (go_on, wait) = mpsc::channel();
-            let writing = spawn_blocking(move || {
+            let writing = tokio::task::spawn_blocking(move || {
                 writer.write(permits(9), |out| {
                     (0..4_000).try_for_each(|n| out.write_all(line(n).as_bytes()))?;
                     // Fails if nobody got a piece.
@@ -297,7 +296,7 @@ mod tests {
     async fn a_text_that_fails_ends_with_an_error_and_never_looks_complete() {
         let fails_at = async |n_good: u64, n_permits: usize| {
             let (text, writer) = GrowingText::new();
-            let writing = spawn_blocking(move || {
+            let writing = tokio::task::spawn_blocking(move || {
                 writer.write(permits(n_permits), |out| {
                     (0..n_good).try_for_each(|n| out.write_all(line(n).as_bytes()))?;
                     Err(io::Error::other("fails"))

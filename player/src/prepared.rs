@@ -246,12 +246,19 @@ impl<T: AnswerTables<Answer = GrowingText>> PreparedAnswers<T> {
         }
         let (text, writer) = GrowingText::new();
         self.keep(key.clone(), tables.clone(), text.clone());
-        let answers = self.clone();
-        spawn_blocking(move || {
+        let (answers, unwritten, key_of_text) = (self.clone(), self.clone(), key.clone());
+        let writing = spawn_blocking(move || {
             let _turn = turn;
             let written = writer.write(|| answers.take_mebibyte(), |out| build(&key, &tables, out));
             if let Err(failure) = written {
                 answers.drop_kept(&key);
+                debug!("a list was not written: {failure}");
+            }
+        });
+        tokio::spawn(async move {
+            // Without a thread, the next request begins anew.
+            if let Err(failure) = writing.await {
+                unwritten.drop_kept(&key_of_text);
                 debug!("a list was not written: {failure}");
             }
         });

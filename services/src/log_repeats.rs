@@ -29,7 +29,7 @@ const TEXT_BYTES_MAX: usize = 4096;
 
 /// Lets one warning or error about a full disk through in a minute.
 #[derive(Default)]
-pub struct LogRepeats {
+pub(crate) struct LogRepeats {
     logged_at: Mutex<Option<Instant>>,
 }
 

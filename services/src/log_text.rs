@@ -6,12 +6,12 @@
 use std::fmt::{self, Write};
 
 use tracing::field::{Field, Visit};
-use tracing_subscriber::field::{MakeVisitor, VisitOutput};
+use tracing_subscriber::field::{MakeVisitor, VisitFmt, VisitOutput};
 use tracing_subscriber::fmt::format::Writer;
 
 /// Writes to another writer, with escapes for all characters that end a line, control a terminal or change the direction of
 /// text.
-pub struct Escaped<W>(pub W);
+pub(crate) struct Escaped<W>(pub(crate) W);
 
 impl<W: Write> Write for Escaped<W> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
@@ -39,10 +39,10 @@ fn is_escaped(character: char) -> bool {
 }
 
 /// Formats fields as `message name=value`, escaped.
-pub struct EscapedFields;
+pub(crate) struct EscapedFields;
 
 /// Writes the fields of one line.
-pub struct FieldWriter<'a> {
+pub(crate) struct FieldWriter<'a> {
     writer: Writer<'a>,
     is_first: bool,
     result: fmt::Result,
@@ -91,6 +91,12 @@ impl Visit for FieldWriter<'_> {
 impl VisitOutput<fmt::Result> for FieldWriter<'_> {
     fn finish(self) -> fmt::Result {
         self.result
+    }
+}
+
+impl VisitFmt for FieldWriter<'_> {
+    fn writer(&mut self) -> &mut dyn Write {
+        &mut self.writer
     }
 }
 

@@ -7,7 +7,6 @@ use domain::ids::StreamId;
 use domain::portal::shown_address;
 use domain::stream_identity::IdentityKey;
 use http::StatusCode;
-use media::spawn_blocking;
 use resource_derive::{Body, View};
 use route_frame::access::ADMIN;
 use route_frame::call::Call;
@@ -268,7 +267,7 @@ mod tests {
             json!([{ "key": "guide_id", "streams": 1 }, { "key": "address", "streams": 0 }])
         );
         let stored = rest.models.store.clone();
-        let stored = spawn_blocking(move || {
+        let stored = tokio::task::spawn_blocking(move || {
             [701, 702, 703].map(|id| stored.collection::<Stream>().get(id).unwrap().unwrap())
         });
         assert_eq!(stored.await.unwrap(), streams);
