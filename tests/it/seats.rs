@@ -337,7 +337,7 @@ async fn only_a_deactivated_expired_or_deleted_user_is_disconnected() {
     assert_eq!(reasons(&gateway), ["the user may no longer watch"; 8]);
 }
 
-/// Holds T-acc.6 for the hours of a child: the streams end by themselves, and the user learns when they begin again.
+/// The streams of a child end by themselves, and the user learns when the hours begin again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_end_with_the_allowed_hours_and_at_the_sleep_timer_with_an_event() {
     let (_provider, gateway) = set_up(1, 0, AtLimit::ReplaceOwn).await;

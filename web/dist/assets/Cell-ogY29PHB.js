@@ -1,1 +1,0 @@
-import"./ui-Bx0A8AXc.js";import{G as e,N as t,Tt as n,U as r,_ as i,it as a,k as o,st as s}from"./api-DKlu7xjG.js";var c=e(`<span><!></span>`);function l(e,l){let u=i(l,`lines`,3,!1);var d=c();let f;var p=s(d);t(p,()=>l.children),n(d),a(()=>f=o(d,1,`svelte-18mymms`,null,f,{lines:u()})),r(e,d)}export{l as t};

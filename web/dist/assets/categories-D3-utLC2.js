@@ -1,1 +1,0 @@
-import{a as e,t}from"./api-DKlu7xjG.js";async function n(n,r){let i=await e(t.GET(`/api/vod/categories/`,{params:{query:n},signal:r}));return Array.isArray(i)?i:i.results}export{n as t};
