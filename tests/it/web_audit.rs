@@ -128,8 +128,17 @@ pub mod slow {
         }
     }
 
-    const PLAYING: [&str; 8] =
-        ["/now", "/now/{channel}", "/slots", "/guide", "/watch", "/watch/{channel}", "/library", "/health"];
+    const PLAYING: [&str; 9] = [
+        "/now",
+        "/now/viewers",
+        "/now/{channel}",
+        "/slots",
+        "/guide",
+        "/watch",
+        "/watch/{channel}",
+        "/library",
+        "/health",
+    ];
     const CHANNELS: [&str; 13] = [
         "/channels",
         "/channels/1",
@@ -145,7 +154,17 @@ pub mod slow {
         "/lineups",
         "/logos",
     ];
-    const USERS: [&str; 6] = ["/users", "/users/{user}", "/users/new", "/settings", "/me", "/setup"];
+    const USERS: [&str; 9] = [
+        "/users",
+        "/users/{user}",
+        "/users/new",
+        "/users/permissions",
+        "/settings",
+        "/settings/backups",
+        "/settings/profiles",
+        "/me",
+        "/setup",
+    ];
     const AUTOMATION: [&str; 9] = [
         "/integrations",
         "/integrations/new",

@@ -127,7 +127,7 @@ async fn a_user_has_as_many_sockets_as_the_setting_allows() {
     assert_eq!(open(&anna).await.err(), Some(503));
     assert!(open(&root).await.is_ok());
     drop(first);
-    crate::support::until_async("a free socket", async || open(&anna).await.is_ok()).await;
+    until_async("a free socket", async || open(&anna).await.is_ok()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -199,7 +199,7 @@ async fn a_damaged_guide_is_fetched_again_at_once_if_its_source_can_be_read() {
     sleep(MINUTE / 2).await;
     assert_eq!(turns.begun(), [1, 3, 4]);
     // Only a failure that may be temporary is tried again.
-    sleep(5 * MINUTE).await;
+    sleep(3 * MINUTE).await;
     assert_eq!(turns.begun(), [1, 3, 4, 4]);
     // A good file is damaged once more.
     turns.damaged.lock().clear();

@@ -20,7 +20,7 @@ async fn webhooks_do_not_lead_to_the_gateway_or_to_metadata_services_by_name_or_
         let id = own.add(Target::Webhook(webhook(url))).await;
         own.emit(film(url));
         own.until(id, |it| it.n_dead == 1).await;
-        let log = own.log(id).remove(0);
+        let log = own.until_logged(id, 1).await.remove(0);
         let reason = log.reason.unwrap();
         assert!(reason.starts_with("a webhook may not lead to"), "{url}: {reason}");
         own.change(id, |it| it.is_enabled = false).await;
@@ -34,7 +34,7 @@ async fn webhooks_do_not_lead_to_the_gateway_or_to_metadata_services_by_name_or_
         let id = narrow.add(Target::Webhook(webhook(&url))).await;
         narrow.emit(film(&url));
         narrow.until(id, |it| it.n_dead == 1).await;
-        let reason = narrow.log(id).remove(0).reason.unwrap();
+        let reason = narrow.until_logged(id, 1).await.remove(0).reason.unwrap();
         assert!(reason.contains("integrations.nearest_network"), "{url}: {reason}");
     }
     assert_eq!(*server.n_connections.lock(), 0);

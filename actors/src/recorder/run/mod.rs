@@ -414,7 +414,8 @@ impl Run {
     async fn append(&mut self, batch: Vec<Arrived>) -> Result<(), Fault> {
         // The clock may have been set between two packets of the batch.
         let now = now_ms();
-        let Some(first_at) = batch.first().map(|it| it.at.clamp(now.saturating_sub(BATCH_MS_MAX), now)) else {
+        let Some(first_at) = batch.first().map(|it| it.at.clamp(now.saturating_sub(BATCH_MS_MAX), now))
+        else {
             if let Some(file) = self.file.take() {
                 match self.use_file(file, |file| file.append(&[], now_ms())).await {
                     Err(Fault::Lost(loss)) => self.lose(loss).await?,
