@@ -84,7 +84,7 @@ impl AllowedHours {
                     time_of(date, minutes)
                 };
                 let local = zone.to_ambiguous_timestamp(local);
-                let both = [local.clone().earlier(), local.later()];
+                let both = [local.earlier(), local.later()];
                 boundaries.extend(both.into_iter().flatten().map(Timestamp::as_millisecond));
             }
             date = date.tomorrow().ok()?;

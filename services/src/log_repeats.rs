@@ -8,10 +8,10 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tracing::field::{Field, Visit};
-use tracing::level_filters::LevelFilter;
-use tracing::subscriber::Interest;
-use tracing::{Event, Level, Metadata};
-use tracing_subscriber::layer::{Context, Filter};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::Context;
 
 /// Time in which one line of a cause is logged.
 const PERIOD: Duration = Duration::from_secs(60);
@@ -27,19 +27,27 @@ const DISK_FULL: [&str; 6] = [
 /// Maximum size of the text in which the cause is looked for, in bytes.
 const TEXT_BYTES_MAX: usize = 4096;
 
-/// Lets one warning or error about a full disk through in a minute.
-#[derive(Default)]
-pub(crate) struct LogRepeats {
+/// Gives events to a layer, but of the warnings and errors about a full disk only one in a minute.
+///
+/// A filter of this layer could not do that: one that decides by the values of an event would leave its decision for the
+/// next event, whose filters were not asked because they are always the same.
+pub(crate) struct WithoutRepeats<L> {
+    layer: L,
     logged_at: Mutex<Option<Instant>>,
 }
 
-impl LogRepeats {
-    fn is_logged(&self, level: Level, text: impl FnOnce() -> String) -> bool {
-        if level > Level::WARN {
+impl<L> WithoutRepeats<L> {
+    pub(crate) fn new(layer: L) -> Self {
+        Self { layer, logged_at: Mutex::default() }
+    }
+
+    fn is_logged(&self, event: &Event<'_>) -> bool {
+        if *event.metadata().level() > Level::WARN {
             return true;
         }
-        let text = text();
-        if !DISK_FULL.iter().any(|it| text.contains(it)) {
+        let mut text = LowerText::default();
+        event.record(&mut text);
+        if !DISK_FULL.iter().any(|it| text.0.contains(it)) {
             return true;
         }
         let (mut logged_at, now) = (self.logged_at.lock(), Instant::now());
@@ -51,26 +59,35 @@ impl LogRepeats {
     }
 }
 
-impl<S> Filter<S> for LogRepeats {
-    fn enabled(&self, _: &Metadata<'_>, _: &Context<'_, S>) -> bool {
-        true
+impl<S: Subscriber, L: Layer<S>> Layer<S> for WithoutRepeats<L> {
+    fn on_layer(&mut self, subscriber: &mut S) {
+        self.layer.on_layer(subscriber);
     }
 
-    fn callsite_enabled(&self, _: &'static Metadata<'static>) -> Interest {
-        Interest::always()
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        self.layer.on_new_span(attributes, id, context);
     }
 
-    /// Keeps the hint of the filter beside this one.
-    fn max_level_hint(&self) -> Option<LevelFilter> {
-        Some(LevelFilter::TRACE)
+    fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
+        self.layer.on_record(id, values, context);
     }
 
-    fn event_enabled(&self, event: &Event<'_>, _: &Context<'_, S>) -> bool {
-        self.is_logged(*event.metadata().level(), || {
-            let mut text = LowerText::default();
-            event.record(&mut text);
-            text.0
-        })
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        if self.is_logged(event) {
+            self.layer.on_event(event, context);
+        }
+    }
+
+    fn on_enter(&self, id: &Id, context: Context<'_, S>) {
+        self.layer.on_enter(id, context);
+    }
+
+    fn on_exit(&self, id: &Id, context: Context<'_, S>) {
+        self.layer.on_exit(id, context);
+    }
+
+    fn on_close(&self, id: Id, context: Context<'_, S>) {
+        self.layer.on_close(id, context);
     }
 }
 
@@ -103,7 +120,7 @@ mod tests {
 
     use tokio::time::advance;
     use tracing::{error, info, warn};
-    use tracing_subscriber::Layer;
+    use tracing_subscriber::filter::Targets;
     use tracing_subscriber::layer::SubscriberExt;
 
     use super::*;
@@ -114,7 +131,8 @@ mod tests {
     async fn a_full_disk_is_one_line_in_a_minute_whatever_writes() {
         let recent = RecentLog::default();
         let layer = RecentLogLayer { log: recent.clone(), is_collected: |_, _| true };
-        let subscriber = tracing_subscriber::registry().with(layer.with_filter(LogRepeats::default()));
+        let filter = Targets::new().with_default(Level::INFO);
+        let subscriber = tracing_subscriber::registry().with(WithoutRepeats::new(layer).with_filter(filter));
         let guard = tracing::subscriber::set_default(subscriber);
         let full = io::Error::from_raw_os_error(28);
         let quota = io::Error::from_raw_os_error(122);

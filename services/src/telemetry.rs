@@ -9,14 +9,14 @@ use domain::setting::CoreSetting;
 use jiff::Zoned;
 use storage::{ChangeMessage, Models, Record};
 use tracing::{Level, info, warn};
-use tracing_subscriber::filter::{FilterExt, Targets};
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::FormatTime;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry, fmt, reload};
 
-use crate::log_repeats::LogRepeats;
+use crate::log_repeats::WithoutRepeats;
 use crate::log_text::EscapedFields;
 use crate::recent_log::{RecentLog, RecentLogLayer};
 
@@ -44,8 +44,8 @@ pub fn start(log: &Log) -> LogLevel {
     let recent = RecentLog::default();
     let is_collected = |target: &str, level: Level| level <= Level::WARN || is_own_module(target);
     let lines = lines.and_then(RecentLogLayer { log: recent.clone(), is_collected });
-    let filter = filter.and(LogRepeats::default());
-    let started = tracing_subscriber::registry().with(lines.with_filter(filter)).try_init();
+    let lines = WithoutRepeats::new(lines).with_filter(filter);
+    let started = tracing_subscriber::registry().with(lines).try_init();
     if started.is_err() {
         tracing::debug!("logging was started before");
     }

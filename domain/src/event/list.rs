@@ -455,7 +455,7 @@ events! {
             map.serialize_entry("score", score)?;
             map.serialize_entry("reason", cause)
         };
-        summary format!("\"{}\" of {} is unreliable: {score} of 100", stream.name, stream.account_name);
+        summary format!("The stream \"{}\" of {} is unreliable: {score} of 100", stream.name, stream.account_name);
 
         /// The disk of a folder is almost full. Once, until there is room again.
         DiskLow = "disk_low" {
