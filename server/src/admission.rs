@@ -108,7 +108,7 @@ pub struct AdmissionGuard {
     cancel: CancellationToken,
 }
 
-/// What a connection counts as.
+/// The kind as which a connection counts.
 #[derive(Debug)]
 struct Place {
     /// The network of the client. `None` until the first request of a proxy.

@@ -37,7 +37,7 @@ pub struct Caller {
     pub base_url: BaseUrl,
     /// `None`: the request arrived from the client.
     pub passed_by: Option<PassedBy>,
-    /// What the connection of the request counts as.
+    /// The kind as which the connection of the request counts.
     pub place: RequestPlace,
 }
 

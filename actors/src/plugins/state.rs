@@ -69,7 +69,7 @@ pub(super) struct PluginParts {
     pub(super) settings: PluginSettings,
     pub(super) groups: Option<ControlGroups>,
     pub(super) enforced: Enforcement,
-    /// What this machine lacks to enforce the rest.
+    /// The parts that this machine lacks to enforce the rest.
     pub(super) lacking: Vec<LackingPart>,
 }
 

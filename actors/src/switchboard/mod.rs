@@ -36,8 +36,6 @@ use crate::channel::{
     WatchRefusal, WatchReply,
 };
 use crate::plans::Target;
-#[cfg(test)]
-use crate::seats::NOT_ALLOWED;
 use crate::seats::{SeatInfo, SeatRequest, SeatTable, SeatsTaken};
 use crate::timeline::ChannelRun;
 use crate::viewer::{Identity, Viewer};
@@ -242,7 +240,9 @@ impl Switchboard {
     /// Ends every session whose user may no longer watch its target, or not from its address.
     #[cfg(test)]
     pub(crate) fn keep_permitted(&self, may_watch: impl Fn(UserId, IpAddr, Target) -> bool) {
-        self.end_sessions(|user, address, target| (!may_watch(user, address, target)).then_some(NOT_ALLOWED));
+        self.end_sessions(|user, address, target| {
+            (!may_watch(user, address, target)).then_some(crate::seats::NOT_ALLOWED)
+        });
     }
 
     /// Returns all sessions that hold a seat.

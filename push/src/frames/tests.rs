@@ -385,7 +385,7 @@ fn changes_of_server_keys_and_of_the_audit_trail_are_not_reported() {
 /// Users of level 1 get what they may see: the states of visible channels, and that the gateway restarts. Their own recordings
 /// are tested above, because samples of recordings have no owner.
 #[test]
-fn of_all_events_only_the_states_of_channels_reach_users_who_are_not_admins() {
+fn only_the_states_of_channels_reach_users_who_are_not_admins() {
     let of_channels = [
         "channel_start",
         "channel_stop",

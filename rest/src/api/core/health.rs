@@ -42,7 +42,7 @@ pub(crate) struct HealthView {
 pub(crate) struct LackingConfinementView {
     /// The part of the system that it needs.
     part: Named<ConfinementPart>,
-    /// What is not enforced, in a sentence.
+    /// The rule that is not enforced, in a sentence.
     message: String,
     /// The remedy, with the line that switches the part on.
     advice: String,
