@@ -243,7 +243,7 @@ impl Open {
         let now = now_ms();
         self.limited.retain(|it| it.last_at >= now.saturating_sub(LIMITED_MS_MAX));
         let before = self.limited.iter().position(|it| it.network == network);
-        let mut limited = before.and_then(|it| self.limited.remove(it)).unwrap_or_else(|| LimitedAddress {
+        let mut limited = before.and_then(|it| self.limited.remove(it)).unwrap_or(LimitedAddress {
             network,
             n_refused: 0,
             n_closed: 0,

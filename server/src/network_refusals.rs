@@ -33,14 +33,16 @@ pub enum NetworkDenial {
     User,
 }
 
+/// A network, and whether it asked for a guide: one kind of event does not silence the other.
+type Refused = (IpAddr, bool);
+
 /// Publishes an event.
 type Publish = Box<dyn Fn(Event) + Send + Sync>;
 
 /// Refuses callers and publishes events about it.
 pub struct NetworkRefusals<C: Clock = DefaultClock> {
     publish: Publish,
-    /// By network and whether it asked for a guide: one kind of event does not silence the other.
-    limiter: RateLimiter<(IpAddr, bool), HashMapStateStore<(IpAddr, bool)>, C, NoOpMiddleware<C::Instant>>,
+    limiter: RateLimiter<Refused, HashMapStateStore<Refused>, C, NoOpMiddleware<C::Instant>>,
 }
 
 impl NetworkRefusals {
