@@ -28,6 +28,9 @@ use super::routes;
 use crate::guide_testing::{four_days, guide_source, now, put_guide};
 use crate::testing::{ADMIN, Rest, STANDARD, STREAMER};
 
+/// Its name, the change of the channel, and that of the user.
+type Hide = (&'static str, fn(Channel) -> Channel, fn(&mut User));
+
 /// Part of every text of the hidden channel, and of what only it uses.
 const HIDDEN: &str = "moonlight";
 /// The same for a visible channel.
@@ -174,7 +177,7 @@ fn changed(rest: &Rest, user: u32, change: impl FnOnce(&mut User)) -> User {
 /// Holds T-acc.3 for the REST interface.
 #[tokio::test]
 async fn a_hidden_channel_is_on_no_route_and_neither_is_what_only_it_uses() {
-    let hides: [(&str, fn(Channel) -> Channel, fn(&mut User)); 4] = [
+    let hides: [Hide; 4] = [
         ("adult", |it| Channel { is_adult: true, ..it }, |it| it.hide_adult = true),
         ("lineup", |it| it, |it| it.lineups = vec![LINEUP]),
         ("level", |it| Channel { user_level: UserLevel::Admin, ..it }, |_| {}),

@@ -469,7 +469,7 @@ impl Call {
         self.query.pairs().iter().any(|it| [QUERY_USERNAME, QUERY_PASSWORD].contains(&it.0.as_str()))
     }
 
-    /// Returns user name and password of a login with [`Access::QueryLogin`](super::access::Access::QueryLogin), as the
+    /// Returns user name and password of a login with [`Access::QueryLogin`], as the
     /// client sent them.
     pub fn query_login(&self) -> Option<(&str, &str)> {
         Some((self.query.single(QUERY_USERNAME)?, self.query.single(QUERY_PASSWORD)?))
