@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use rustls::ClientConfig;
 use rustls::pki_types::CertificateDer;
 use storage::log::{LogKeys, seal_keys};
-use storage::{ChangeMessage, Record, Store, Table, View};
+use storage::{Record, Store, Table, View};
 use tokio::task::spawn_blocking;
 use tracing::{error, info};
 
@@ -118,12 +118,8 @@ impl NodeTrust {
             if let Ok(Err(error)) = taking.await {
                 error!("failed to take the new data keys of the cluster: {error}");
             }
-            loop {
-                match changes.next().await {
-                    ChangeMessage::Changed(it) if it.ids(SealedKeys::COLLECTION).is_none() => {}
-                    ChangeMessage::Changed(_) | ChangeMessage::Lagged => break,
-                    ChangeMessage::Closed => return,
-                }
+            if !changes.next_in(SealedKeys::COLLECTION).await {
+                return;
             }
         }
     }
@@ -179,12 +175,8 @@ impl NodeTrust {
         let mut changes = self.store.changes();
         // First of all, because it may have happened before the subscription.
         while !self.is_removed(self.file.node) {
-            loop {
-                match changes.next().await {
-                    ChangeMessage::Changed(it) if it.ids(NodeCertificate::COLLECTION).is_none() => {}
-                    ChangeMessage::Changed(_) | ChangeMessage::Lagged => break,
-                    ChangeMessage::Closed => return pending().await,
-                }
+            if !changes.next_in(NodeCertificate::COLLECTION).await {
+                return pending().await;
             }
         }
     }

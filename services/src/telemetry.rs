@@ -7,7 +7,7 @@ use config::{Log, LogFormat, configured_targets, is_own_module, set_targets};
 use domain::core_settings::{SYSTEM_SETTINGS, log_level};
 use domain::setting::CoreSetting;
 use jiff::Zoned;
-use storage::{ChangeMessage, Models, Record};
+use storage::{Models, Record};
 use tracing::{Level, info, warn};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::format::Writer;
@@ -75,12 +75,8 @@ impl LogLevel {
                 self.apply(wanted.as_deref());
                 set = wanted;
             }
-            loop {
-                match changes.next().await {
-                    ChangeMessage::Changed(change) if change.ids(CoreSetting::COLLECTION).is_none() => {}
-                    ChangeMessage::Changed(_) | ChangeMessage::Lagged => break,
-                    ChangeMessage::Closed => return,
-                }
+            if !changes.next_in(CoreSetting::COLLECTION).await {
+                return;
             }
         }
     }

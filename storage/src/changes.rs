@@ -71,6 +71,17 @@ impl Changes {
         }
     }
 
+    /// Waits until records of a collection may have changed. Returns false once the store is closed. Cancel-safe.
+    pub async fn next_in(&mut self, collection: &str) -> bool {
+        loop {
+            match self.next().await {
+                ChangeMessage::Changed(change) if change.ids(collection).is_none() => {}
+                ChangeMessage::Changed(_) | ChangeMessage::Lagged => return true,
+                ChangeMessage::Closed => return false,
+            }
+        }
+    }
+
     /// Returns the next message if one is waiting.
     pub fn try_next(&mut self) -> Option<ChangeMessage> {
         match self.receiver.try_recv() {

@@ -42,6 +42,12 @@ impl Watching {
 }
 
 impl Scenario {
+    /// Ends every session whose user may no longer watch its target, or not from its address.
+    fn keep_permitted(&self, may_watch: impl Fn(UserId, IpAddr, Target) -> bool) {
+        let why = |user, address, target| (!may_watch(user, address, target)).then_some(NOT_ALLOWED);
+        self.system.switchboard().end_sessions(why);
+    }
+
     async fn seated(
         &self,
         target: Target,
@@ -290,7 +296,7 @@ async fn only_the_sessions_of_a_blocked_user_are_ended() {
     let second = scenario.seated(channel(2), user(1, 0), "tv").await.unwrap();
     let other = scenario.seated(channel(1), user(2, 1), "tv").await.unwrap();
     let nameless = scenario.watch(channel(1)).await;
-    scenario.system.switchboard().keep_permitted(|it, _, _| it != UserId(1));
+    scenario.keep_permitted(|it, _, _| it != UserId(1));
     assert!(unlimited.is_cut() && second.is_cut() && !other.is_cut());
     assert_eq!(scenario.n_seats(), 1);
     drop((unlimited, second, other, nameless));
@@ -306,9 +312,9 @@ async fn only_the_sessions_from_an_address_that_is_no_longer_allowed_are_ended()
         watching.push(scenario.seated(target, user(1, 0), device).await.unwrap());
     }
     let addresses: Vec<_> = scenario.system.switchboard().seats().iter().map(|it| it.address).collect();
-    scenario.system.switchboard().keep_permitted(|_, address, _| addresses.contains(&address));
+    scenario.keep_permitted(|_, address, _| addresses.contains(&address));
     assert!(watching.iter().all(|it| !it.is_cut()));
-    scenario.system.switchboard().keep_permitted(|_, address, _| !addresses.contains(&address));
+    scenario.keep_permitted(|_, address, _| !addresses.contains(&address));
     assert!(watching.iter().all(|it| it.is_cut()));
     drop(watching);
     scenario.is_quiet().await;
@@ -319,7 +325,7 @@ async fn a_user_who_may_no_longer_watch_one_channel_watches_on_another() {
     let scenario = three_channels(settings()).await;
     let hidden = scenario.seated(channel(1), user(1, 0), "tv").await.unwrap();
     let visible = scenario.seated(channel(2), user(1, 0), "phone").await.unwrap();
-    scenario.system.switchboard().keep_permitted(|_, _, target| target != channel(1));
+    scenario.keep_permitted(|_, _, target| target != channel(1));
     assert!(hidden.is_cut() && !visible.is_cut());
     drop((hidden, visible));
     scenario.is_quiet().await;
@@ -396,7 +402,7 @@ async fn random_scenario(steps: Vec<Step>) {
                 scenario.system.configure(Settings { at_limit, ..settings() }).unwrap();
             }
             Step::Dismiss { user } => {
-                scenario.system.switchboard().keep_permitted(|it, _, _| it != UserId(user));
+                scenario.keep_permitted(|it, _, _| it != UserId(user));
                 assert!(watching.iter().all(|it| it.request.user != UserId(user) || it.is_cut()));
             }
             Step::KillSwitchboard => scenario.system.kill(SystemActor::Switchboard),

@@ -237,14 +237,6 @@ impl Switchboard {
         self.seats.end_where(why)
     }
 
-    /// Ends every session whose user may no longer watch its target, or not from its address.
-    #[cfg(test)]
-    pub(crate) fn keep_permitted(&self, may_watch: impl Fn(UserId, IpAddr, Target) -> bool) {
-        self.end_sessions(|user, address, target| {
-            (!may_watch(user, address, target)).then_some(crate::seats::NOT_ALLOWED)
-        });
-    }
-
     /// Returns all sessions that hold a seat.
     pub fn seats(&self) -> Vec<SeatInfo> {
         self.seats.all()

@@ -8,7 +8,7 @@ use domain::backup_schedule::BackupSchedule;
 use domain::core_settings::{BACKUP_SETTINGS, SYSTEM_SETTINGS, time_zone};
 use domain::setting::CoreSetting;
 use media::spawn_blocking;
-use storage::{ChangeMessage, Changes, Models, Record};
+use storage::{Models, Record};
 use tokio::time::sleep;
 use tracing::{info, warn};
 
@@ -32,7 +32,7 @@ pub async fn follow(backups: Backups) {
         let pause = due.map(|it| Duration::from_millis(u64::try_from(it - now_ms()).unwrap_or_default()));
         tokio::select! {
             () = sleep(pause.unwrap_or(PAUSE_MAX).min(PAUSE_MAX)) => {}
-            is_open = settings_changed(&mut changes) => if !is_open { return },
+            is_open = changes.next_in(CoreSetting::COLLECTION) => if !is_open { return },
         }
         let present = current(&models);
         if present != known {
@@ -58,17 +58,6 @@ fn current(models: &Models) -> Known {
 fn next_due((schedule, zone): &Known, since: i64, started_at: i64) -> Option<i64> {
     let due = next_cron_time(&schedule.cron()?, zone, since)?;
     Some(if due < started_at { started_at + OVERDUE_DELAY_MS } else { due })
-}
-
-/// Waits until a setting changes. Returns false if the store was closed.
-async fn settings_changed(changes: &mut Changes) -> bool {
-    loop {
-        match changes.next().await {
-            ChangeMessage::Changed(change) if change.ids(CoreSetting::COLLECTION).is_none() => {}
-            ChangeMessage::Changed(_) | ChangeMessage::Lagged => return true,
-            ChangeMessage::Closed => return false,
-        }
-    }
 }
 
 /// Returns the time of the newest scheduled back-up.

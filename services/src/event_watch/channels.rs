@@ -7,7 +7,7 @@ use actors::{Events, now_ms};
 use domain::channel::Channel;
 use domain::event::{ChannelRef, ChannelsRef, Event, EventBody};
 use domain::ids::ChannelId;
-use storage::{ChangeMessage, Changes, Models, Record, Table};
+use storage::{Models, Record, Table};
 use tokio::time::{Instant, timeout_at};
 
 /// Commits that follow each other within this time belong together.
@@ -19,11 +19,11 @@ const SETTLE_MAX: Duration = Duration::from_secs(5);
 pub(super) async fn follow(models: Models, events: Events) {
     let mut changes = models.store.changes();
     let mut known = models.channels.load();
-    while next_change(&mut changes).await {
+    while changes.next_in(Channel::COLLECTION).await {
         let latest = Instant::now() + SETTLE_MAX;
         loop {
             let until = latest.min(Instant::now() + SETTLE_TIME);
-            match timeout_at(until, next_change(&mut changes)).await {
+            match timeout_at(until, changes.next_in(Channel::COLLECTION)).await {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(_) => break,
@@ -35,17 +35,6 @@ pub(super) async fn follow(models: Models, events: Events) {
             for body in differences(&before, &present) {
                 events.emit(Event { at: now_ms(), body });
             }
-        }
-    }
-}
-
-/// Waits until channels may have changed. Returns false if the store was closed.
-async fn next_change(changes: &mut Changes) -> bool {
-    loop {
-        match changes.next().await {
-            ChangeMessage::Changed(change) if change.ids(Channel::COLLECTION).is_none() => {}
-            ChangeMessage::Changed(_) | ChangeMessage::Lagged => return true,
-            ChangeMessage::Closed => return false,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use actors::{Events, Recorder, now_ms};
 use domain::event::{Event, EventBody};
-use tokio::task::spawn_blocking;
+use media::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::disk_space::{DISK_BYTES_LOW, DiskSpace};
@@ -23,9 +23,14 @@ impl DiskState {
     /// Notes the room, in bytes. Returns whether it has become low. It is low until there is an eighth more than the limit, so
     /// that room around the limit is reported once.
     fn becomes_low(&mut self, available: u64, low: u64) -> bool {
-        let was_low = self.is_low;
-        self.is_low = available < if was_low { low + low / 8 } else { low };
-        self.is_low && !was_low
+        let low = if self.is_low { low + low / 8 } else { low };
+        self.becomes(available < low)
+    }
+
+    /// Notes whether the room is low. Returns whether it has become so.
+    fn becomes(&mut self, is_low: bool) -> bool {
+        let was_low = std::mem::replace(&mut self.is_low, is_low);
+        is_low && !was_low
     }
 }
 
@@ -44,12 +49,11 @@ pub(super) async fn follow(data_dir: PathBuf, recorder: Recorder, events: Events
             report(&events, "data", space.available);
         }
         let room = recorder.room();
-        if let Some(available) = room.available {
-            // The recorder knows its own limit.
-            let low = if room.is_disk_full() { u64::MAX / 2 } else { 0 };
-            if recordings.becomes_low(available, low) {
-                report(&events, "recordings", available);
-            }
+        // The recorder knows its own limit.
+        if let Some(available) = room.available
+            && recordings.becomes(room.is_disk_full())
+        {
+            report(&events, "recordings", available);
         }
     }
 }

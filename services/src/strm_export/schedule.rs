@@ -6,7 +6,7 @@ use actors::{next_cron_time, now_ms};
 use domain::core_settings::{SYSTEM_SETTINGS, time_zone};
 use domain::library_settings::ExportSettings;
 use domain::setting::CoreSetting;
-use storage::{ChangeMessage, Changes, Models, Record};
+use storage::{Models, Record};
 use tokio::time::sleep;
 use tracing::{info, warn};
 
@@ -26,7 +26,7 @@ pub async fn follow(exports: StrmExports) {
         let pause = due.map(|it| Duration::from_millis(u64::try_from(it - now_ms()).unwrap_or_default()));
         tokio::select! {
             () = sleep(pause.unwrap_or(PAUSE_MAX).min(PAUSE_MAX)) => {}
-            is_open = settings_changed(&mut changes) => if !is_open { return },
+            is_open = changes.next_in(CoreSetting::COLLECTION) => if !is_open { return },
         }
         let present = current(&models);
         if present != known {
@@ -68,17 +68,6 @@ fn next_due((settings, zone): &Known, since: i64) -> Option<i64> {
         return None;
     }
     next_cron_time(&settings.cron_expression, zone, since)
-}
-
-/// Waits until a setting changes. Returns false if the store was closed.
-async fn settings_changed(changes: &mut Changes) -> bool {
-    loop {
-        match changes.next().await {
-            ChangeMessage::Changed(change) if change.ids(CoreSetting::COLLECTION).is_none() => {}
-            ChangeMessage::Changed(_) | ChangeMessage::Lagged => return true,
-            ChangeMessage::Closed => return false,
-        }
-    }
 }
 
 #[cfg(test)]
