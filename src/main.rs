@@ -104,7 +104,7 @@ fn run_command(args: Args, from: Option<(Arc<TakeOver>, Listeners)>) -> anyhow::
             _ = signalled() => return Ok(Ended::With(ExitCode::SUCCESS)),
         };
         gateway.show_log(log_level.recent.clone());
-        let follower = tokio::spawn(log_level.clone().follow(gateway.models().clone()));
+        let follower = media::spawn(log_level.clone().follow(gateway.models().clone()));
         let _follower = AbortOnDropHandle::new(follower);
         // A restored back-up is used from the next start.
         let ended = loop {
@@ -195,7 +195,7 @@ async fn prepare(gateway: &Gateway, invocation: &anyhow::Result<Invocation>) -> 
     gateway.check_restart().map_err(anyhow::Error::msg)?;
     let listeners = gateway.listeners().context("failed to copy the listening sockets")?;
     tracing::info!("a new process is started, which takes over");
-    tokio::task::spawn_blocking(move || handover::prepare(invocation, listeners)).await?
+    media::spawn_blocking(move || handover::prepare(invocation, listeners)).await?
 }
 
 /// Waits for the signal; for ever without one.

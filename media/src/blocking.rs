@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::{Sleep, sleep};
 
@@ -36,7 +37,13 @@ pub enum BlockingError {
 /// The result of a function on a thread that may block. The function runs to its end even if this is dropped.
 #[must_use = "an error says that the function has not run"]
 pub struct Blocking<T> {
-    answer: oneshot::Receiver<Result<T, Panic>>,
+    running: Running,
+    result: Arc<Mutex<Option<T>>>,
+}
+
+/// A function on a thread that may block, whatever it returns.
+struct Running {
+    answer: oneshot::Receiver<Result<(), Panic>>,
     turn: Arc<Turn>,
     has_failed: bool,
     /// Set by the first poll.
@@ -62,14 +69,38 @@ impl Turn {
 
 /// Runs a function on a thread that may block.
 pub fn spawn_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Blocking<T> {
-    let (sender, answer) = oneshot::channel();
-    let turn = Arc::<Turn>::default();
-    let run = move || {
-        // An error only means that nobody waits any more.
-        let _ = sender.send(catch_unwind(AssertUnwindSafe(work)));
+    let result = Arc::new(Mutex::new(None));
+    let kept = Arc::clone(&result);
+    let work = move || {
+        let done = work();
+        *kept.lock() = Some(done);
     };
-    let has_failed = !start(Arc::clone(&turn), Box::new(run)) && turn.take();
-    Blocking { answer, turn, has_failed, deadline: None }
+    Blocking { running: Running::new(Box::new(work)), result }
+}
+
+impl<T> Future for Blocking<T> {
+    type Output = Result<T, BlockingError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match Pin::new(&mut self.running).poll(context) {
+            Poll::Ready(Ok(())) => Poll::Ready(self.result.lock().take().ok_or(BlockingError::Panicked)),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl Running {
+    fn new(work: Box<dyn FnOnce() + Send>) -> Self {
+        let (sender, answer) = oneshot::channel();
+        let turn = Arc::<Turn>::default();
+        let run = move || {
+            // An error only means that nobody waits any more.
+            let _ = sender.send(catch_unwind(AssertUnwindSafe(work)));
+        };
+        let has_failed = !start(Arc::clone(&turn), Box::new(run)) && turn.take();
+        Self { answer, turn, has_failed, deadline: None }
+    }
 }
 
 /// Hands a function to the runtime. Returns false if that failed; then the function may still be in its queue.
@@ -82,8 +113,8 @@ fn start(turn: Arc<Turn>, run: Box<dyn FnOnce() + Send>) -> bool {
     catch_unwind(AssertUnwindSafe(|| drop(tokio::task::spawn_blocking(in_turn)))).is_ok()
 }
 
-impl<T> Future for Blocking<T> {
-    type Output = Result<T, BlockingError>;
+impl Future for Running {
+    type Output = Result<(), BlockingError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         if self.has_failed {

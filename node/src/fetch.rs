@@ -284,7 +284,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_node_sends_nothing_for_accounts_that_do_not_name_it() {
-        let models = tokio::task::spawn_blocking(|| {
+        let models = media::spawn_blocking(|| {
             let models = Models::new(Store::temporary(storage::records::schema()).unwrap()).unwrap();
             for (id, nodes) in [(1, &[][..]), (2, &["cellar"]), (3, &["attic", "cellar"]), (4, &["attic"])] {
                 let profile = AccountProfile::default_of(ProfileId(id), "Home", 1);

@@ -19,12 +19,12 @@ use domain::cluster::version::{OWN_VERSIONS, unfit};
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
+use media::spawn_blocking;
 use rustls::ClientConfig;
 use services::open_store::create_root;
 use storage::log::restore_snapshot;
 use storage::records::schema;
 use tokio::io::AsyncWriteExt;
-use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout, timeout_at};
 use tracing::{info, warn};
 

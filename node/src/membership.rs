@@ -18,6 +18,7 @@ use config::{ClusterConfig, Config, DataFolder, Listen};
 use domain::cluster::NodeEffect;
 use domain::cluster::predecessor::MemberPredecessor;
 use media::Guard;
+use media::spawn_blocking;
 use parking_lot::Mutex;
 use server::listening::{ListenError, bind_on};
 use services::open_store::complete;
@@ -26,7 +27,6 @@ use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
-use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
@@ -260,9 +260,9 @@ async fn share_configuration(
     let guides = context.guide_files.clone();
     let files = spawn_blocking(move || SharedFiles::new(exchange, of_files, models, uploads, guides));
     let files = Arc::new(files.await.map_err(|_| MembershipError::Runtime)?.map_err(MembershipError::Store)?);
-    let keys = tokio::spawn(Arc::clone(&trust).follow_keys());
+    let keys = media::spawn(Arc::clone(&trust).follow_keys());
     let giving =
-        tokio::spawn(give_up_jobs(Arc::clone(&configuration), Arc::clone(&drain), cluster.changes()));
+        media::spawn(give_up_jobs(Arc::clone(&configuration), Arc::clone(&drain), cluster.changes()));
     let passer = EventPasser {
         integrations: context.integrations.clone(),
         addresses: context.plans.addresses(),
@@ -270,9 +270,9 @@ async fn share_configuration(
         configuration: Arc::clone(&configuration),
         others: OtherNodes::new(Arc::clone(&trust), cluster.changes()),
     };
-    let passing = tokio::spawn(passer.run());
-    let sharing = tokio::spawn(Arc::clone(&files).run());
-    let tasks = [keys, tokio::spawn(rejoining.run()), sharing, giving, passing];
+    let passing = media::spawn(passer.run());
+    let sharing = media::spawn(Arc::clone(&files).run());
+    let tasks = [keys, media::spawn(rejoining.run()), sharing, giving, passing];
     let tasks = Mutex::new(Some(tasks.map(AbortOnDropHandle::new)));
     let others = OtherNodes::new(Arc::clone(&trust), cluster.changes());
     let (forwarder, statuses) = (Arc::new(forwarder), NodeStatuses::default());

@@ -18,6 +18,7 @@ use http::header::CONTENT_ENCODING;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Frame, Incoming};
+use media::spawn_blocking;
 use media::{Connection, RING_PATH, RingProgress, answer_ring};
 use serde_json::Value;
 use server::ApiHandler;
@@ -25,7 +26,6 @@ use server::accept::LocalAddr;
 use server::reply::Refusal;
 use storage::Store;
 use storage::log::{LogRole, create_snapshot};
-use tokio::task::spawn_blocking;
 use tokio_util::io::ReaderStream;
 use tracing::{info, warn};
 

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use domain::cluster::certificate::{NodeCertificate, SealedKeys, node_of};
 use domain::cluster::record::NodeId;
 use domain::cluster::token::NodeRole;
+use media::spawn_blocking;
 use parking_lot::Mutex;
 use rustls::ClientConfig;
 use rustls::pki_types::CertificateDer;
 use storage::log::{LogKeys, seal_keys};
 use storage::{Record, Store, Table, View};
-use tokio::task::spawn_blocking;
 use tracing::{error, info};
 
 use super::authority::read_authority;

@@ -204,7 +204,7 @@ async fn install(context: &Arc<RestContext>, key: &PluginKey, name: &str) -> Res
 fn reload(context: &Arc<RestContext>, keys: BTreeSet<PluginKey>) {
     let context = Arc::clone(context);
     // Not here: a start takes long, and this node may cease to write meanwhile, which ends it.
-    tokio::spawn(async move {
+    media::spawn(async move {
         context.operation.integrations.plugin_installed();
         let mut reloads = JoinSet::new();
         for key in keys {

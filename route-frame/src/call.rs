@@ -405,15 +405,27 @@ impl Call {
         F: FnOnce(&mut Write<'_>) -> Result<R, Refusal> + Send + 'static,
         R: Send + 'static,
     {
+        let result = Arc::new(Mutex::new(None));
+        let for_caller = Arc::clone(&result);
+        let done = self.write_boxed(Box::new(move |write| {
+            let done = fill(write)?;
+            *result.lock() = Some(done);
+            Ok(())
+        }));
+        result_of_write(done, for_caller)
+    }
+
+    /// Does the same for a function whose result is kept elsewhere.
+    fn write_boxed(&self, fill: Fill) -> impl Future<Output = Result<(), Refusal>> + Send + use<'_> {
         let entry = self.user.as_ref().filter(|it| it.may(UserLevel::Admin)).map(|it| self.audit_entry(it));
         let (record, if_match) = (self.record, self.if_match.clone());
         let written = Arc::clone(&self.written);
         self.frame.models.store.write(move |write| {
             check_unchanged(write, record, if_match.as_ref())?;
-            let done = fill(write)?;
+            fill(write)?;
             record_changes(write, entry)?;
             *written.lock() = digest_of(write, record)?;
-            Ok(done)
+            Ok(())
         })
     }
 
@@ -487,6 +499,18 @@ impl Call {
 }
 
 /// Replaces the port of the admin API by the player port. A port that is neither belongs to a proxy, which forwards both.
+/// The function of a write, which keeps its result itself.
+type Fill = Box<dyn FnOnce(&mut Write<'_>) -> Result<(), Refusal> + Send>;
+
+async fn result_of_write<R>(
+    done: impl Future<Output = Result<(), Refusal>> + Send,
+    result: Arc<Mutex<Option<R>>>,
+) -> Result<R, Refusal> {
+    done.await?;
+    let result = result.lock().take();
+    result.ok_or_else(|| Refusal::fault(format_args!("keep the result of a write")))
+}
+
 fn with_player_port(authority: &str, [api, player]: [u16; 2]) -> String {
     match authority.rsplit_once(':') {
         Some((name, port)) if port.parse() == Ok(api) && !name.is_empty() => format!("{name}:{player}"),

@@ -35,7 +35,7 @@ pub(super) fn init(config: &Config) -> anyhow::Result<ExitCode> {
         connected(&engine).await?;
         let log = Arc::new(EngineLog::new(engine, 0));
         let folder = folder.clone();
-        let begun = tokio::task::spawn_blocking(move || {
+        let begun = media::spawn_blocking(move || {
             let store = open_store(&folder)?;
             let begun = begin_cluster(&store, &folder.node(), log, now_ms());
             store.close();

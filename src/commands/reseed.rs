@@ -8,13 +8,13 @@ use anyhow::{Context, anyhow, ensure};
 use cluster::nats::NatsEngine;
 use cluster::{Engine, EngineLog, node_id};
 use config::{Config, DataFolder};
+use media::spawn_blocking;
 use node::file::NodeFile;
 use node::reseed::{begin_new_log, check_need, newest_keys};
 use services::open_store::open_store;
 use storage::Store;
 use storage::log::{CommitLog, LogKeys, LogPosition};
 use tokio::runtime::Builder;
-use tokio::task::spawn_blocking;
 
 use super::cluster::{connected, options};
 use super::nodes::{check_servers, members, must_not_run};

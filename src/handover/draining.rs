@@ -10,10 +10,10 @@ use std::time::Duration;
 use anyhow::ensure;
 use domain::cluster::BootTime;
 use media::serve_rings;
+use media::spawn_blocking;
 use rustix::process::{Pid, WaitStatus};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, mpsc};
-use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{info, warn};
 
@@ -190,7 +190,8 @@ impl Beside<'_> {
     fn messages(&self) -> mpsc::Receiver<(Message, Vec<OwnedFd>)> {
         let (sender, messages) = mpsc::channel(MESSAGES_MAX);
         let channel = Arc::clone(&self.channel);
-        spawn_blocking(move || {
+        // Without a thread, the sender is gone, and so the channel counts as closed.
+        drop(spawn_blocking(move || {
             while !sender.is_closed() {
                 match channel.receive(RECEIVE_TIMEOUT) {
                     Ok(received) => {
@@ -202,7 +203,7 @@ impl Beside<'_> {
                     Err(_) => return,
                 }
             }
-        });
+        }));
         messages
     }
 

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use media::spawn_blocking;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, wait, waitpid};
 use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
-use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
 use super::Listeners;

@@ -42,6 +42,15 @@ pub struct Store {
     writer: WriterHandle,
 }
 
+/// Returns what the function of a write returned, once its changes are durable.
+async fn take_when_durable<R, E: From<Error>>(
+    done: impl Future<Output = Result<bool>>,
+    for_caller: Returned<R, E>,
+) -> Result<R, E> {
+    done.await?;
+    for_caller.take()
+}
+
 impl Store {
     /// Opens the store in a folder, or creates it. Takes a while; blocks.
     ///
@@ -146,10 +155,7 @@ impl Store {
     {
         let (returned, for_caller) = Returned::new();
         let done = self.writer.write(Box::new(move |write| returned.set(fill(write))));
-        async move {
-            done.await?;
-            for_caller.take()
-        }
+        take_when_durable(done, for_caller)
     }
 
     /// Does the same as [`Store::write`], on a thread that may block.

@@ -17,12 +17,12 @@ use cluster::codec::{self, StoredRecord};
 use cluster::{Engine, EngineLog, LogEvent, Record, WatchEvent};
 use domain::cluster::record::{ClusterRecord, Incarnation, JobName, JobRecord, NodeId, RecordKey};
 use domain::cluster::{NodeEffect, NodeInput};
+use media::{Blocking, spawn_blocking};
 use parking_lot::Mutex;
 use storage::log::{LogRole, LogStatus, log_of};
 use storage::{Error, Store};
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 use tokio::sync::watch;
-use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
@@ -107,7 +107,7 @@ impl Configuration {
             caught_up: None,
             view,
         };
-        let tasks = [tokio::spawn(task.run()), tokio::spawn(snapshot_task.run())];
+        let tasks = [media::spawn(task.run()), media::spawn(snapshot_task.run())];
         let tasks = Mutex::new(Some(tasks.map(AbortOnDropHandle::new)));
         Ok(Self { view: receiver, snapshots: of_snapshots, store, link, may_write, tasks })
     }
@@ -153,7 +153,7 @@ enum Operation {
 }
 
 /// An operation that runs, and the last entry that was known when it began.
-type Running = (Operation, u64, JoinHandle<Result<(), Error>>);
+type Running = (Operation, u64, Blocking<Result<(), Error>>);
 
 struct Task {
     store: Store,

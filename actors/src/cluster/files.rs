@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use cluster::{Engine, EngineError};
 use domain::cluster::shared_file::{SHARED_FILE_BYTES_MAX, SharedFile};
+use media::spawn_blocking;
 use sha2::{Digest, Sha256};
 use storage::log::{
     FILE_CHUNK_BYTES, FILE_HEADER_BYTES, FileOpener, FileSealer, LogKeys, SEALED_CHUNK_BYTES,
 };
 use tokio::fs::File;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, duplex};
-use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 /// First part of the names of these objects.

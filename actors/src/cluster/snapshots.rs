@@ -19,12 +19,12 @@ use std::time::Duration;
 use std::{fmt, io};
 
 use cluster::{Engine, LogState};
+use media::spawn_blocking;
 use storage::backup::BackupError;
 use storage::log::{LogKeys, LogPosition, create_snapshot, log_of, verify_snapshot};
 use storage::{Error, Store};
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::watch;
-use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use tracing::{info, warn};
 use uuid::Uuid;

@@ -68,7 +68,7 @@ impl ApiCalls {
                         None => ApiAnswer::refused(503, "The gateway is starting."),
                     }
                 };
-                AbortOnDropHandle::new(tokio::spawn(answer)).await
+                AbortOnDropHandle::new(media::spawn(answer)).await
             });
             let answer = match answered.await {
                 Ok(Ok(answer)) => answer,

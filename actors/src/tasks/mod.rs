@@ -3,8 +3,10 @@
 #[cfg(test)]
 mod tests;
 
+use std::pin::Pin;
 use std::time::Duration;
 
+use media::spawn;
 use ractor::{ActorRef, Message};
 use tokio::task::JoinError;
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -27,11 +29,17 @@ pub(crate) fn respawn<F>(name: &'static str, mut begin: impl FnMut() -> F + Send
 where
     F: Future<Output = ()> + Send + 'static,
 {
+    respawn_boxed(name, Box::new(move || Box::pin(begin())))
+}
+
+type BeginTask = Box<dyn FnMut() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
+
+fn respawn_boxed(name: &'static str, mut begin: BeginTask) -> RespawnedTask {
     #[cfg(any(test, feature = "testing"))]
     let now = std::sync::Arc::new(parking_lot::Mutex::new(None));
     #[cfg(any(test, feature = "testing"))]
     let shown = now.clone();
-    let keeper = tokio::spawn(async move {
+    let keeper = spawn(async move {
         loop {
             let life = AbortOnDropHandle::new(tokio::spawn(begin()));
             #[cfg(any(test, feature = "testing"))]
@@ -92,6 +100,13 @@ pub(crate) fn linked<M: Message>(
     actor: &ActorRef<M>,
     task: impl Future<Output = ()> + Send + 'static,
 ) -> AbortOnDropHandle<()> {
+    linked_boxed(actor.clone(), Box::pin(task))
+}
+
+fn linked_boxed<M: Message>(
+    actor: ActorRef<M>,
+    task: Pin<Box<dyn Future<Output = ()> + Send>>,
+) -> AbortOnDropHandle<()> {
     /// Stops the actor on drop, so also after a panic.
     struct StopOnDrop<M>(ActorRef<M>);
     impl<M> Drop for StopOnDrop<M> {
@@ -99,8 +114,8 @@ pub(crate) fn linked<M: Message>(
             self.0.stop(Some("one of its tasks ended".to_owned()));
         }
     }
-    let guard = StopOnDrop(actor.clone());
-    AbortOnDropHandle::new(tokio::spawn(async move {
+    let guard = StopOnDrop(actor);
+    AbortOnDropHandle::new(spawn(async move {
         let _guard = guard;
         task.await;
     }))

@@ -524,7 +524,7 @@ impl ChannelUpstream {
             (Some(at), Some((armed, _))) if at == *armed => {}
             (Some(at), _) => {
                 let myself = context.myself.clone();
-                let timer = tokio::spawn(async move {
+                let timer = media::spawn(async move {
                     tokio::time::sleep_until(at).await;
                     let _ = myself.cast(Message::Tick);
                 });

@@ -267,7 +267,7 @@ mod tests {
             json!([{ "key": "guide_id", "streams": 1 }, { "key": "address", "streams": 0 }])
         );
         let stored = rest.models.store.clone();
-        let stored = tokio::task::spawn_blocking(move || {
+        let stored = media::spawn_blocking(move || {
             [701, 702, 703].map(|id| stored.collection::<Stream>().get(id).unwrap().unwrap())
         });
         assert_eq!(stored.await.unwrap(), streams);
