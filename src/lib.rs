@@ -14,7 +14,6 @@ pub mod handover;
 pub mod play;
 pub mod terminal;
 
-pub use media::run_mode;
 pub use node::tls::install_tls;
 
 pub use self::gateway::{

@@ -11,6 +11,8 @@ use headwater::handover::{
     self, BesideEnd, Invocation, Listeners, Prepared, RestartRequest, TakeOver, serve_beside,
 };
 use headwater::{Drained, Gateway, Runtimes, commands, demo, play, raise_file_limit, terminal};
+use media::run_mode;
+use node::tell_end;
 use services::telemetry;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -31,7 +33,7 @@ const SAME_SIGNAL_TIME: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     // First of all, so that the process is small: it becomes a program, or watches programs.
-    if let Some(code) = headwater::run_mode(std::env::args_os()) {
+    if let Some(code) = run_mode(std::env::args_os(), tell_end) {
         return code;
     }
     if handover::is_parent(std::env::args_os()) {

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    media::run_mode(std::env::args_os()).unwrap_or(ExitCode::FAILURE)
+    media::run_mode(std::env::args_os(), |_, _| {}).unwrap_or(ExitCode::FAILURE)
 }

@@ -4,6 +4,7 @@
 
 pub mod codec;
 pub mod commit_log;
+pub mod end_notice;
 pub mod engine;
 #[cfg(test)]
 mod golden_tests;
@@ -16,6 +17,7 @@ pub use domain::cluster::record::Revision;
 
 pub use self::codec::{NodeInfo, NodeLoad, NodeRole, node_id, written_version};
 pub use self::commit_log::EngineLog;
+pub use self::end_notice::EndNotice;
 pub use self::engine::{
     Engine, EngineError, EngineState, Key, LogEntry, LogEvent, LogState, Message, ObjectInfo, Record,
     Session, WatchEvent,

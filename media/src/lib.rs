@@ -44,7 +44,7 @@ pub use crate::clip::{Clip, ClipError, ClipPlayer};
 pub use crate::dial::trust::CertificateTrust;
 pub use crate::dial::{Dial, DialSettings, TcpDial};
 pub use crate::launcher::{
-    Confinement, Guard, Launcher, LauncherSettings, ProgramLimits, ProgramUser, Strictness,
+    Confinement, Guard, Launcher, LauncherSettings, ProgramLimits, ProgramUser, Strictness, TellEnd,
     can_restrict_files, can_restrict_ports, can_restrict_signals, run_mode,
 };
 pub use crate::meter::{Connection, ConnectionMeter, InputCounts, TailMeter};

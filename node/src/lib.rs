@@ -26,6 +26,7 @@ pub mod files;
 pub mod forward;
 #[cfg(test)]
 mod golden_tests;
+mod guard;
 pub mod join;
 pub mod joining;
 pub mod local_gateway;
@@ -66,6 +67,8 @@ use domain::cluster::token::TokenRefusal;
 use domain::cluster::version::RaiseRefusal;
 use sha2::{Digest, Sha256};
 use storage::Store;
+
+pub use self::guard::tell_end;
 
 /// Why a node was not admitted, or a certificate not issued.
 #[derive(Debug, thiserror::Error)]

@@ -13,7 +13,7 @@ use actors::{
     SeatParts, SnapshotParts, cluster_link,
 };
 use cluster::nats::NatsEngine;
-use cluster::{Engine, NodeInfo, NodeLoad, NodeRole, node_id};
+use cluster::{EndNotice, Engine, NodeInfo, NodeLoad, NodeRole, node_id};
 use config::{ClusterConfig, Config, DataFolder, Listen};
 use domain::cluster::NodeEffect;
 use domain::cluster::predecessor::MemberPredecessor;
@@ -68,6 +68,8 @@ pub enum MembershipError {
 pub struct Membership {
     info: NodeInfo,
     engine: Arc<dyn Engine>,
+    /// The guard tells the others with it that this process has ended.
+    end_notice: EndNotice,
     ends: (ClusterLink, MemberEnds),
     /// Present if this machine has joined.
     joined: Option<Joined>,
@@ -109,10 +111,11 @@ pub async fn prepare(
     let read = spawn_blocking(move || Ok((of_cluster.node()?, of_cluster.nats()?)));
     let (mut info, options) =
         read.await.map_err(|_| MembershipError::Runtime)?.map_err(MembershipError::Cluster)?;
+    let end_notice = EndNotice::new(&options, node_id(&info.name));
     let (link, ends, EffectReceivers { slots, seats, tables, channels, jobs }) = cluster_link();
     let Some(file) = file else {
         let engine = Arc::new(NatsEngine::start(options));
-        return Ok((Some(Membership { info, engine, ends: (link, ends), joined: None }), None));
+        return Ok((Some(Membership { info, engine, end_notice, ends: (link, ends), joined: None }), None));
     };
     let listener = bind(config.cluster.listen(), packets).await?;
     let port = listener.local_addr().map_err(|it| failed("listen for other nodes", &it))?.port();
@@ -159,7 +162,7 @@ pub async fn prepare(
         fetcher: Arc::<AccountFetcher>::clone(&fetcher),
     };
     let joined = Some(Joined { trust, dialer, fetcher, jobs, listener, drain, written });
-    Ok((Some(Membership { info, engine, ends: (link, ends), joined }), Some(parts)))
+    Ok((Some(Membership { info, engine, end_notice, ends: (link, ends), joined }), Some(parts)))
 }
 
 /// Begins to take part in the cluster: the node joins as soon as the engine can be reached. Returns the port for other nodes,
@@ -171,11 +174,13 @@ pub async fn start(
     membership: Membership,
     predecessor: Option<(MemberPredecessor, PredecessorPort)>,
 ) -> Result<Option<TcpListener>, MembershipError> {
-    let Membership { info, engine, ends: (link, ends), joined } = membership;
+    let Membership { info, engine, end_notice, ends: (link, ends), joined } = membership;
     let of_context = Arc::downgrade(context);
     let written = joined.as_ref().map(|it| it.written.clone());
     let load: ReadLoad = Arc::new(move || load(&of_context, written.as_ref()));
-    let guard = context.config.programs.launcher.clone().map(Guard::start).transpose();
+    let launcher = context.system.upgrade().ok_or(MembershipError::Runtime)?.launcher();
+    // Without a message, the guard kills a frozen process and says nothing.
+    let guard = Guard::start(&launcher, end_notice.to_bytes().unwrap_or_default());
     let guard = guard.map_err(|it| failed("start the guard", &it))?;
     let of_member = (link.clone(), ends);
     let (of_cluster, events) = (Arc::clone(&engine), context.events.clone());

@@ -18,6 +18,12 @@ pub(super) const BIND_TIME: Duration = Duration::from_secs(5);
 /// Pause between two attempts to bind the port.
 pub(super) const BIND_PAUSE: Duration = Duration::from_millis(100);
 
+// The guard of this node.
+
+/// Longest time for telling the other nodes that the process has ended. A service manager waits for the guard before it
+/// starts the gateway again, which tells them, too.
+pub(super) const TELL_END_TIMEOUT: Duration = Duration::from_secs(5);
+
 // Connections to other nodes.
 
 /// Longest time until a connection is encrypted.

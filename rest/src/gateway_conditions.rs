@@ -21,6 +21,7 @@ use storage::log::LogRole;
 
 use crate::context::RestContext;
 use crate::machine_conditions::{confinement_conditions, connection_conditions};
+use crate::wait_conditions::wait_condition;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// An account is reported this long before it expires, in milliseconds.
@@ -137,6 +138,9 @@ pub(crate) fn conditions(context: &RestContext) -> Vec<Condition> {
     if let Some(node) = context.nodes.node() {
         let role = node.configuration.status().map(|it| it.role);
         found.extend(configuration_condition(role.as_ref(), &node.configuration.view()));
+        let give_up_after = context.nodes.system.upgrade().map(|it| it.live_settings().load().give_up_after);
+        let accounts = models.accounts.load();
+        found.extend(give_up_after.and_then(|it| wait_condition(accounts.iter().map(|it| &**it), it)));
         found.extend(log_condition(&node.configuration.snapshots()));
     }
     found.sort_by_key(|it| std::cmp::Reverse(it.severity));
@@ -171,7 +175,10 @@ fn cluster_conditions(view: &ClusterView) -> Vec<Condition> {
         kind: ConditionKind::ClusterNode,
         severity: Severity::Warning,
         title: format!("The node \"{}\" no longer answers", it.info.name),
-        message: format!("The node \"{}\" has not renewed its membership for 20 s.", it.info.name),
+        message: format!(
+            "The node \"{}\" has not renewed its membership for 20 s, or its guard says that its gateway has ended.",
+            it.info.name
+        ),
         advice: "Start it, or stop it properly before it is switched off for long.".to_owned(),
     }));
     found.extend(view.nodes.iter().filter_map(clock_condition));

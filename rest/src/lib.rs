@@ -57,6 +57,7 @@ pub(crate) mod title_testing;
 mod ui;
 #[cfg(test)]
 mod upload_tests;
+mod wait_conditions;
 
 use std::sync::Arc;
 

@@ -173,7 +173,7 @@ mod night {
         assert!(storage.body["used_bytes"].as_u64() > Some(100_000), "{storage:?}");
         drop(socket);
         let first = path_of(&attic.machine, &get(&attic, id).await);
-        let machine = attic.killed().await;
+        let machine = attic.vanishes().await;
         let mut recording = Value::Null;
         until_async(&format!("the second part: {}", cellar.program.output()), async || {
             recording = get(&cellar, id).await;

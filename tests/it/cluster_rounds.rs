@@ -1,5 +1,9 @@
 //! Five nodes, three NATS servers and a provider that counts its sockets, each on a machine with a network of its own, while
-//! processes and networks fail.
+//! processes and networks fail. The last node is an edge node.
+//!
+//! One account has fewer connections than channels, and players zap between these. The connections of another account are
+//! all in use: at each node, one viewer of each of its channels stays. The response of no such viewer ends, unless the node
+//! itself fails.
 
 mod night {
     use std::collections::BTreeSet;
@@ -16,9 +20,10 @@ mod night {
     use tokio::net::TcpStream;
     use tokio::task::JoinSet;
     use tokio::time::{Instant, sleep, timeout};
+    use tokio_util::task::AbortOnDropHandle;
 
-    use crate::support::cluster::{Machine, Node, nodes};
-    use crate::support::cluster_content::fill_account;
+    use crate::support::cluster::{Machine, Node, join, nodes};
+    use crate::support::cluster_content::{FilledAccount, fill_accounts};
     use crate::support::namespace::{Machines, ROUTER, is_inside, run};
     use crate::support::random::Random;
     use crate::support::tools;
@@ -26,7 +31,10 @@ mod night {
 
     const NAMES: [&str; 5] = ["attic", "barn", "cellar", "den", "entry"];
     const CHANNELS: [&str; 4] = ["One", "Two", "Three", "Four"];
-    const LIMIT: u32 = 2;
+    /// The channels of those who stay, which use all connections of their account.
+    const FULL: [&str; 2] = ["Five", "Six"];
+    /// The number of connections of each account.
+    const LIMIT: usize = 2;
     const N_SERVERS: usize = 3;
     /// The machines of the NATS servers follow those of the nodes.
     const FIRST_SERVER: usize = NAMES.len() + 1;
@@ -38,6 +46,8 @@ mod night {
     enum Fault {
         /// A gateway is killed, and started again.
         Kill(usize),
+        /// A gateway is killed together with its guard, so that the others learn nothing, and started again.
+        Vanish(usize),
         /// A gateway is frozen until its guard kills it, or shorter.
         Freeze(usize),
         /// A gateway loses the NATS servers, in these directions.
@@ -48,6 +58,8 @@ mod night {
         },
         /// Two gateways lose each other.
         CutApart(usize, usize),
+        /// A gateway loses the NATS servers and all other gateways.
+        Isolate(usize),
         /// The link of a gateway to the other machines has 200 ms more from end to end and back, and loses 5 % of its packets.
         SlowLink(usize),
         /// The NATS server that leads is killed, and started again.
@@ -70,11 +82,13 @@ mod night {
             let (first, distance) = (node(random), 1 + random.below(NAMES.len() as u64 - 1) as usize);
             let mut all = vec![
                 Self::Kill(node(random)),
+                Self::Vanish(node(random)),
                 Self::Freeze(node(random)),
                 cut(random, true, true),
                 cut(random, true, false),
                 cut(random, false, true),
                 Self::CutApart(first, (first + distance) % NAMES.len()),
+                Self::Isolate(node(random)),
                 Self::SlowLink(node(random)),
                 Self::KillLeader,
                 Self::FreezeLeader,
@@ -83,6 +97,53 @@ mod night {
             ];
             random.shuffle(&mut all);
             all
+        }
+
+        /// Returns the node that fails, whose viewers may have to connect again.
+        fn failed_node(self) -> Option<usize> {
+            match self {
+                Self::Kill(at) | Self::Vanish(at) | Self::Freeze(at) | Self::Isolate(at) => Some(at),
+                Self::CutFromNats { node, .. } => Some(node),
+                Self::CutApart(..)
+                | Self::SlowLink(_)
+                | Self::KillLeader
+                | Self::FreezeLeader
+                | Self::KillMajority
+                | Self::LoseDisk(_) => None,
+            }
+        }
+    }
+
+    /// A viewer who stays until the response ends.
+    struct Staying {
+        task: AbortOnDropHandle<()>,
+        n_bytes: Arc<AtomicU64>,
+    }
+
+    impl Staying {
+        /// Asks for a channel until it plays.
+        async fn begin(address: SocketAddr, path: &str) -> Self {
+            let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+            let begin = Instant::now();
+            loop {
+                let mut socket = TcpStream::connect(address).await.expect("the node runs");
+                socket.write_all(request.as_bytes()).await.expect("the node reads");
+                let mut buffer = vec![0; 65_536];
+                if let Ok(n) = socket.read(&mut buffer).await
+                    && buffer[..n].starts_with(b"HTTP/1.1 200")
+                {
+                    let n_bytes = Arc::<AtomicU64>::default();
+                    let of_task = Arc::clone(&n_bytes);
+                    let task = tokio::spawn(async move {
+                        while let Ok(n @ 1..) = socket.read(&mut buffer).await {
+                            of_task.fetch_add(n as u64, Ordering::Relaxed);
+                        }
+                    });
+                    return Self { task: AbortOnDropHandle::new(task), n_bytes };
+                }
+                assert!(begin.elapsed() < RECOVERY_MAX, "no viewer can stay at {address}{path}");
+                sleep(Duration::from_millis(200)).await;
+            }
         }
     }
 
@@ -139,6 +200,11 @@ mod night {
         nats: NatsServers,
         nodes: Vec<Option<Node>>,
         watching: Arc<Watching>,
+        provider: Provider,
+        /// The paths of the channels of the full account.
+        full: Vec<String>,
+        /// For each node, a viewer of each of these channels.
+        staying: [Vec<Staying>; NAMES.len()],
         /// The names of channels whose creation was answered.
         created: BTreeSet<String>,
     }
@@ -157,10 +223,13 @@ mod night {
         /// Begins a fault, lets it last, and ends it.
         async fn suffer(&mut self, fault: Fault, random: &mut Random) {
             match fault {
-                Fault::Kill(at) => {
+                Fault::Kill(at) | Fault::Vanish(at) => {
                     let node = self.nodes[at].take().expect("it runs");
                     self.watching.addresses.lock()[at] = None;
-                    let machine = node.killed().await;
+                    let machine = match fault {
+                        Fault::Vanish(_) => node.vanishes().await,
+                        _ => node.killed().await,
+                    };
                     self.last(random.millis(1_000, 35_000)).await;
                     self.start_node(at, machine).await;
                 }
@@ -193,6 +262,13 @@ mod night {
                     self.machines.cut(a + 1, b + 1);
                     self.machines.cut(b + 1, a + 1);
                     self.last(random.millis(5_000, 30_000)).await;
+                }
+                Fault::Isolate(at) => {
+                    for other in (1..FIRST_SERVER + N_SERVERS).filter(|it| *it != at + 1) {
+                        self.machines.cut(at + 1, other);
+                        self.machines.cut(other, at + 1);
+                    }
+                    self.last(random.millis(5_000, 45_000)).await;
                 }
                 Fault::SlowLink(at) => {
                     self.machines.slow_down(at + 1);
@@ -250,6 +326,53 @@ mod night {
             }
         }
 
+        /// Lets a viewer of each channel of the full account stay at each node, and waits until all its connections are in use.
+        async fn viewers_stay(&mut self) {
+            for at in 0..NAMES.len() {
+                let address = self.node(at).address;
+                for path in &self.full[self.staying[at].len()..] {
+                    self.staying[at].push(Staying::begin(address, path).await);
+                }
+            }
+            let begin = Instant::now();
+            for name in FULL {
+                while self.provider.open_on(&format!("/live/bert/{name}.ts")) == 0 {
+                    assert!(begin.elapsed() < RECOVERY_MAX, "{name} has no connection");
+                    sleep(Duration::from_millis(200)).await;
+                }
+            }
+        }
+
+        /// Fails if the response of a viewer at a node has ended that has not failed.
+        fn nobody_ended(&mut self, fault: Fault, what: &str) {
+            if let Some(at) = fault.failed_node() {
+                self.staying[at].clear();
+            }
+            for (at, viewers) in self.staying.iter().enumerate() {
+                for (viewer, name) in viewers.iter().zip(FULL) {
+                    let n_bytes = viewer.n_bytes.load(Ordering::Relaxed);
+                    assert!(
+                        !viewer.task.is_finished(),
+                        "{what}: the viewer of {name} at {} ended after {n_bytes} bytes:\n{}",
+                        NAMES[at],
+                        self.node(at).program.output()
+                    );
+                }
+            }
+        }
+
+        /// Fails if the provider has seen more connections of an account than it allows.
+        fn limits_held(&self, what: &str) {
+            for account in ["anna", "bert"] {
+                let (peak, refusals) = (self.provider.peak_of(account), self.provider.refusals());
+                let overlaps = self.provider.overlaps(account);
+                assert!(
+                    peak <= LIMIT,
+                    "{what}: {peak} connections of {account} at once, {refusals} refused: {overlaps:#?}"
+                );
+            }
+        }
+
         /// Waits until there are streams at all nodes, and all have what was created.
         async fn recovers(&mut self, what: &str) -> Duration {
             let begin = Instant::now();
@@ -286,6 +409,7 @@ mod night {
         }
     }
 
+    // Holds T-clu.1.
     #[test]
     fn limits_and_answered_writes_hold_while_machines_and_networks_fail() {
         if is_inside(
@@ -308,17 +432,29 @@ mod night {
         let provider = Provider::start_at(ROUTER.parse().unwrap());
         let of_node =
             |(at, name)| Machine::new_at(name, &nats, Machines::command(at + 1), Machines::host(at + 1));
-        let all: Vec<_> = NAMES.into_iter().enumerate().map(of_node).collect();
-        let paths = fill_account(&all[0], &provider, &CHANNELS, LIMIT as usize).await;
-        provider.limit("anna", LIMIT as usize, 403, Duration::ZERO);
-        let nodes: Vec<_> = nodes(all).await.into_iter().map(Some).collect();
+        let mut all: Vec<_> = NAMES.into_iter().enumerate().map(of_node).collect();
+        let accounts = [
+            FilledAccount { name: "Provider", user: "anna", channels: &CHANNELS, limit: LIMIT },
+            FilledAccount { name: "Full", user: "bert", channels: &FULL, limit: LIMIT },
+        ];
+        let mut paths = fill_accounts(&all[0], &provider, &accounts).await;
+        let full = paths.split_off(CHANNELS.len());
+        for account in &accounts {
+            provider.limit(account.user, LIMIT, 403, Duration::ZERO);
+        }
+        let edge = all.pop().expect("one for each name");
+        let mut nodes = nodes(all).await;
+        let edge = join(&nodes[0], edge, "edge").await;
+        nodes.push(edge);
+        let nodes: Vec<_> = nodes.into_iter().map(Some).collect();
         let addresses = std::array::from_fn(|at| nodes[at].as_ref().map(|it| it.address));
         let watching = Arc::new(Watching { paths, addresses: Mutex::new(addresses), ..Watching::default() });
         let mut players = JoinSet::new();
         for at in 0..NAMES.len() {
             players.spawn(Arc::clone(&watching).watch(at, Random(seed + 1 + at as u64)));
         }
-        let mut cluster = Cluster { machines, nats, nodes, watching, created: BTreeSet::new() };
+        let (staying, created) = (std::array::from_fn(|_| Vec::new()), BTreeSet::new());
+        let mut cluster = Cluster { machines, nats, nodes, watching, provider, full, staying, created };
         cluster.recovers("the start").await;
         let mut faults = Vec::new();
         for round in 0..n_rounds {
@@ -326,18 +462,16 @@ mod night {
                 faults = Fault::all(&mut random);
             }
             let fault = faults.pop().unwrap();
+            cluster.viewers_stay().await;
             cluster.suffer(fault, &mut random).await;
             let what = format!("round {round} of seed {seed}, {fault:?}");
             let recovery = cluster.recovers(&what).await;
             let n_created = cluster.created.len();
             let _ = writeln!(stderr(), "{what}: recovered in {recovery:?}; {n_created} channels created");
-            let (peak, refusals) = (provider.peak_of("anna"), provider.refusals());
-            let overlaps = provider.overlaps("anna");
-            assert!(
-                peak <= LIMIT as usize,
-                "{what}: {peak} connections at once, {refusals} refused: {overlaps:#?}"
-            );
+            cluster.nobody_ended(fault, &what);
+            cluster.limits_held(&what);
         }
+        cluster.viewers_stay().await;
         cluster.watching.is_over.store(true, Ordering::Relaxed);
         while let Some(ended) = players.join_next().await {
             ended.expect("a player does not panic");

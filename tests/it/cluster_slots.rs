@@ -100,7 +100,7 @@ mod night {
 
         // The slot of a node that is lost is granted after the time in which the node would have closed its connection.
         let killed = Instant::now();
-        let cellar = cellar.killed().await;
+        let cellar = cellar.vanishes().await;
         drop(second);
         let third = plays(&attic, &one, "One").await;
         assert!(killed.elapsed() > Duration::from_secs(40), "{:?}", killed.elapsed());
@@ -119,6 +119,61 @@ mod night {
             "{:?}",
             provider.overlaps("anna")
         );
+    }
+
+    /// Longest time from the end of a process to the next connection of its account, which another node opens.
+    const TOLD_AFTER: Duration = Duration::from_secs(3);
+    /// Longest time until a frozen process is killed: 10 s after its last report.
+    const KILLED_AFTER: Duration = Duration::from_secs(12);
+
+    /// A gateway ends while its account is full, and its guard tells the other node. The viewer there keeps its response.
+    async fn takes_over_within(time: Duration, signal: &str) {
+        let provider = Provider::start();
+        let nats = nats();
+        let ([attic, cellar], [one, two]) = start(&provider, &nats, Machine::new("cellar", &nats)).await;
+        provider.limit("anna", 1, 403, Duration::ZERO);
+        let _here = plays(&attic, &one, "One").await;
+        let there = plays(&cellar, &one, "One").await;
+        let uuid = one.rsplit('/').next().unwrap();
+        cellar.until_origin_is(uuid, "attic").await;
+        assert_eq!(Player::watch(cellar.address, &two).await.status().await, 503, "the account is full");
+        let n_accepted = provider.accepted();
+        let next = Picture::new("Next").bits_per_second(300_000).frames_per_gop(3);
+        provider.path("/live/anna/One.ts").plays(next);
+
+        let (ended, mut attic) = (Instant::now(), attic);
+        attic.program.signal(signal);
+        attic.program.ended().await;
+        until_async("the next connection", async || provider.accepted() > n_accepted).await;
+        assert!(ended.elapsed() < time, "{:?}:\n{}", ended.elapsed(), cellar.program.output());
+        there.sees("Next").await;
+        there.more_bytes(50_000).await;
+        assert!(there.is_watching());
+        assert_eq!(cellar.channel(uuid).await["node_role"], "origin");
+
+        // A late message of the guard would end the membership of the next process.
+        let attic = attic.machine.serve(&[]).await;
+        cellar.sees("attic").await;
+        let _again = plays(&attic, &one, "Next").await;
+        there.more_bytes(50_000).await;
+        assert_eq!(
+            (provider.peak_of("anna"), provider.refusals()),
+            (1, 0),
+            "{:?}",
+            provider.overlaps("anna")
+        );
+    }
+
+    // Holds T-clu.1.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn the_viewers_of_other_nodes_play_on_3_s_after_the_end_of_a_process_that_was_killed() {
+        takes_over_within(TOLD_AFTER, "KILL").await;
+    }
+
+    // Holds T-clu.1.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn the_viewers_of_other_nodes_play_on_3_s_after_the_guard_has_killed_a_frozen_process() {
+        takes_over_within(KILLED_AFTER + TOLD_AFTER, "STOP").await;
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

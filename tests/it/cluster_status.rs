@@ -130,7 +130,7 @@ mod slow {
         .await;
 
         // What a node that is gone has played is not shown any more; a timeline says who is missing.
-        let mut machine = cellar.killed().await;
+        let mut machine = cellar.vanishes().await;
         let timeline = attic.api.get(&format!("/proxy/ts/timeline/{news}")).await;
         assert_eq!(timeline.body["missing_nodes"], json!(["cellar"]), "{timeline:?}");
         assert_eq!(timeline.body["runs"][0]["nodes"], json!(["attic"]), "{timeline:?}");

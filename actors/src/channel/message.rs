@@ -114,6 +114,8 @@ pub(crate) enum Message {
     Owner(OwnerDecision),
     /// The cluster has not decided in time.
     OwnerTimeout,
+    /// The origin answers, and may need the slot of the source that this node plays until the origin has something to show.
+    PullReached(Attempt),
     /// The origin answers on this connection.
     PullAttached(Attempt, Source),
     /// The origin has not answered for a second.

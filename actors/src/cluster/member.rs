@@ -202,10 +202,11 @@ impl MemberTask {
         }
     }
 
-    /// Tells the guard that this process is not frozen.
+    /// Tells the guard that this process is not frozen, and whether it tells the others when this process has ended.
     fn report(&mut self) {
         let Some(guard) = &mut self.guard else { return };
-        let reported = guard.report(self.node.guard_at(self.clock.now()).0);
+        let process = self.node.guarded().map(|it| it.0);
+        let reported = guard.report(self.node.guard_at(self.clock.now()).0, process);
         if let Err(error) = &reported
             && !self.is_unguarded
         {

@@ -160,6 +160,60 @@ async fn viewers_of_an_edge_node_wait_until_another_full_node_gets_the_slot() {
     assert_eq!((provider.n_accepted(), provider.peak()), (2, 1));
 }
 
+/// Longest time without a picture at the other nodes when the origin hands its only slot over: the hand-over, and the start
+/// of a source.
+const HAND_OVER: Duration = Duration::from_millis(1_500 + 1_100);
+
+/// Returns how long no picture of the first label comes before one of the second.
+async fn gap([before, after]: [&str; 2], viewer: &mut TestViewer) -> Duration {
+    let mut last = Instant::now();
+    loop {
+        let chunk =
+            viewer.tail.chunk().await.unwrap_or_else(|end| panic!("no {after} before the end: {end}"));
+        let labels = labels_in(&chunk);
+        if labels.iter().any(|it| it == after) {
+            return last.elapsed();
+        }
+        if labels.iter().any(|it| it == before) {
+            last = Instant::now();
+        }
+    }
+}
+
+// Holds T-clu.2.
+#[tokio::test(start_paused = true)]
+async fn a_drain_of_a_node_with_the_only_slot_costs_the_viewers_of_other_nodes_at_most_1_5_s() {
+    let (_nodes, [attic, cellar]) = nodes(["attic", "cellar"], &[limited(1, "a", 1, 1)]).await;
+    let provider = attic.scenario.provider.clone();
+    let _here = attic.watch().await;
+    let mut there = cellar.watch().await;
+    there.sees("a").await;
+    provider.set("/a", Behaviour::play("b"));
+    attic.drain.set(true);
+    let took = gap(["a", "b"], &mut there).await;
+    assert!(took <= HAND_OVER, "{took:?}");
+    assert_eq!((provider.n_accepted(), provider.peak()), (2, 1));
+}
+
+// Holds T-clu.2.
+#[tokio::test(start_paused = true)]
+async fn a_stop_of_a_node_with_the_only_slot_costs_the_viewers_of_other_nodes_at_most_1_5_s() {
+    let (_nodes, [attic, cellar]) = nodes(["attic", "cellar"], &[limited(1, "a", 1, 1)]).await;
+    let provider = attic.scenario.provider.clone();
+    let _here = attic.watch().await;
+    let mut there = cellar.watch().await;
+    there.sees("a").await;
+    provider.set("/a", Behaviour::play("b"));
+    let stopping = async {
+        attic.drain.stop();
+        attic.scenario.system.shared_channels().unwrap().moved(4 * SECOND).await;
+        attic.scenario.system.stop().await;
+    };
+    let ((), took) = tokio::join!(stopping, gap(["a", "b"], &mut there));
+    assert!(took <= HAND_OVER, "{took:?}");
+    assert_eq!((provider.n_accepted(), provider.peak()), (2, 1));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_drained_node_passes_the_only_slot_of_an_account_on_and_all_viewers_stay() {
     let (_nodes, [attic, cellar]) = nodes(["attic", "cellar"], &[limited(1, "a", 1, 1)]).await;

@@ -10,7 +10,8 @@ pub enum NodeState {
     Joining,
     /// A member.
     Alive,
-    /// It has not renewed its record for 20 s, and another node has ended its membership.
+    /// It has not renewed its record for 20 s, and another node has ended its membership; or its guard has, because the
+    /// process has ended.
     Expired,
     /// It has left.
     Left,

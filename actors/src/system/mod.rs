@@ -585,6 +585,11 @@ impl System {
         self.state.env.settings()
     }
 
+    /// Returns what starts programs.
+    pub fn launcher(&self) -> Launcher {
+        self.state.env.upstream.launcher.clone()
+    }
+
     /// Returns a handle to the settings that does not keep the system alive.
     pub fn live_settings(&self) -> LiveSettings {
         self.state.env.settings.clone()

@@ -37,6 +37,7 @@ use tokio::sync::{mpsc, watch};
 
 pub use self::inspect::{MonitorFacts, ServerFacts, StreamFacts, check_monitor_address, inspect, monitor};
 use self::log::Follower;
+pub(crate) use self::options::PlainNatsOptions;
 pub use self::options::{NatsLogin, NatsOptions, check_address};
 use self::records::Watcher;
 use self::session::{Shared, read_in_each_session};

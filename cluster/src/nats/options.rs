@@ -1,13 +1,14 @@
 //! How to reach the NATS servers: their addresses, the login, and one connection to one of them.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{PathBuf, absolute};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_nats::{Auth, AuthError, Client, ConnectErrorKind, ConnectOptions, Event};
 use nkeys::{KeyPair, KeyPairType};
+use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -40,6 +41,18 @@ pub enum NatsLogin {
     Key(Arc<KeyPair>),
     /// A signed user and its key.
     Credentials { jwt: String, key: Arc<KeyPair> },
+}
+
+/// The same with the keys in plain text, for another process of this node. It cannot be printed.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct PlainNatsOptions {
+    servers: Vec<String>,
+    /// The seed of the key; `None` without a login.
+    seed: Option<String>,
+    /// Of credentials only.
+    jwt: Option<String>,
+    ca: Option<PathBuf>,
+    name: String,
 }
 
 impl fmt::Debug for NatsLogin {
@@ -116,6 +129,31 @@ pub fn check_address(address: &str) -> Result<(), &'static str> {
 }
 
 impl NatsOptions {
+    /// Returns the same with the keys in plain text. `None`: a key has no seed, or the working folder is unknown, from
+    /// which the path of a certificate counts.
+    pub(crate) fn to_plain(&self) -> Option<PlainNatsOptions> {
+        let (key, jwt) = match &self.login {
+            NatsLogin::None => (None, None),
+            NatsLogin::Key(key) => (Some(key), None),
+            NatsLogin::Credentials { jwt, key } => (Some(key), Some(jwt.clone())),
+        };
+        let seed = key.map(|it| it.seed()).transpose().ok()?;
+        let ca = self.ca.as_ref().map(absolute).transpose().ok()?;
+        Some(PlainNatsOptions { servers: self.servers.clone(), seed, jwt, ca, name: self.name.clone() })
+    }
+
+    /// Reads it back. `None`: the key is invalid.
+    pub(crate) fn from_plain(plain: PlainNatsOptions) -> Option<Self> {
+        let PlainNatsOptions { servers, seed, jwt, ca, name } = plain;
+        let key = seed.map(|it| user_key(&it)).transpose().ok()?.map(Arc::new);
+        let login = match (key, jwt) {
+            (None, _) => NatsLogin::None,
+            (Some(key), None) => NatsLogin::Key(key),
+            (Some(key), Some(jwt)) => NatsLogin::Credentials { jwt, key },
+        };
+        Some(Self { servers, login, ca, name })
+    }
+
     /// Connects to one server, once: the connection is never replaced by another one. `ended` is cancelled when it
     /// ends.
     pub(super) async fn connect(&self, server: &str, ended: CancellationToken) -> Result<Client, String> {
@@ -189,6 +227,23 @@ mod tests {
         assert_eq!(auth.jwt.as_deref(), Some("a.b.c"));
         key.verify(b"nonce", &auth.signature.unwrap()).unwrap();
         assert_eq!(by_seed.sign(b"nonce").unwrap().nkey, Some(key.public_key()));
+
+        // Another process of the node gets them unchanged.
+        for login in [NatsLogin::None, by_seed, by_credentials] {
+            let options = NatsOptions {
+                servers: vec!["nats://a".into()],
+                login,
+                ca: Some("/a.pem".into()),
+                name: "a".into(),
+            };
+            let text = serde_json::to_string(&options.to_plain().unwrap()).unwrap();
+            let read = NatsOptions::from_plain(serde_json::from_str(&text).unwrap()).unwrap();
+            assert_eq!(format!("{read:?}"), format!("{options:?}"));
+            let keys = [&options, &read].map(|it| it.login.sign(b"nonce").unwrap());
+            assert_eq!(keys[0].nkey, keys[1].nkey);
+            assert_eq!(keys[0].jwt, keys[1].jwt);
+            assert_eq!(keys[0].signature, keys[1].signature);
+        }
 
         let account = KeyPair::new_account().seed().unwrap();
         for text in ["", "SU", "hello", &account, &key.public_key()] {

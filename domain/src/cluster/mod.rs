@@ -20,6 +20,8 @@
 //! - A node renews its record only from its own last revision. 15 s after it *sent* the last confirmed renewal, it
 //!   closes its limited sources and begins a new *incarnation*.
 //! - A guard kills a process that was frozen over its deadline, so that the kernel closes its connections.
+//! - The guard says so after the process that it guarded has ended with all its programs, unless another process of the
+//!   node may have connections. That ends the incarnation at once, see [`end`].
 //! - Another node swaps the record to `expired` after it has seen one revision for 20 s. The swap succeeds only if no
 //!   renewal came between. So the sources were closed before, even if the clocks differ by 10 %.
 //! - Leases carry the incarnation. They end with it: then their entries cool, and become free after a while.
@@ -41,6 +43,7 @@
 
 pub mod certificate;
 pub mod client_ids;
+pub mod end;
 pub mod jobs;
 pub mod member;
 pub mod node;

@@ -8,7 +8,7 @@ use super::jobs::JobOwner;
 use super::member::Member;
 use super::outbox::{NodeEffect, Outbox};
 use super::owner::ChannelOwner;
-use super::predecessor::MemberPredecessor;
+use super::predecessor::{MemberPredecessor, Predecessor};
 use super::record::{
     BootId, ClusterRecord, Incarnation, JobName, LeaseId, NodeId, PoolId, ProcessId, RecordKey, Revision,
 };
@@ -252,6 +252,15 @@ impl ClusterNode {
     pub fn guard_at(&self, now: BootTime) -> BootTime {
         let latest = now + GUARD;
         self.member.guard_at().map_or(latest, |it| it.min(latest))
+    }
+
+    /// Returns this process, of which its guard says that it has ended when it has. `None`: the guard says nothing then,
+    /// because the record of the node belongs to another process, or the one before this one may have connections with
+    /// leases.
+    pub fn guarded(&self) -> Option<ProcessId> {
+        let is_counted = self.out.rules.hold(ClusterRule::GuardCountsPredecessor);
+        let has_leases = self.member.predecessor().is_some_and(Predecessor::has_leases);
+        (!self.is_retired && !(has_leases && is_counted)).then_some(self.out.process)
     }
 
     fn dispatch(&mut self, input: NodeInput) {

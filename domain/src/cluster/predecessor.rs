@@ -63,6 +63,11 @@ impl Predecessor {
         leases.map(|(lease, pool)| (*lease, *pool))
     }
 
+    /// Returns whether it may have connections with leases.
+    pub(super) fn has_leases(&self) -> bool {
+        !self.leases.is_empty()
+    }
+
     /// Returns whether its incarnation is to stay valid.
     pub(super) fn is_kept(&self) -> bool {
         self.state == PredecessorState::Kept

@@ -101,6 +101,10 @@ pub enum ClusterRule {
     SuspendCounts,
     /// A guard kills a frozen process. (Broken in the model's guard.)
     GuardKillsFrozen,
+    /// The message of a guard ends the incarnation of its process only.
+    GuardNamesProcess,
+    /// A guard does not speak while the process before the guarded one may have connections with leases.
+    GuardCountsPredecessor,
 }
 
 /// The rules of a node: all of them, unless the model breaks one.

@@ -9,6 +9,7 @@ use std::process::{Command, ExitCode};
 use rustix::process::getpid;
 use rustix::stdio::{dup2_stdin, stdin};
 
+use super::guard::TellEnd;
 use super::{Confinement, GUARD, LAUNCH, LAUNCH_FED, WATCH, confine, guard, watchdog};
 
 /// Exit code of a launcher that could not start its program, as of `env` and of shells.
@@ -17,9 +18,10 @@ const CANNOT_RUN: u8 = 126;
 const OOM_SCORE: &str = "500";
 
 /// Runs the process as a launcher, a watchdog or a guard if its arguments, which begin with the name of the binary, say so.
+/// A guard calls `tell_end`.
 ///
 /// Returns `None` for all other arguments. A launcher returns only if its program cannot be started.
-pub fn run_mode(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+pub fn run_mode(arguments: impl IntoIterator<Item = OsString>, tell_end: TellEnd) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1);
     match arguments.next()?.to_str()? {
         mode @ (LAUNCH | LAUNCH_FED) => {
@@ -29,10 +31,10 @@ pub fn run_mode(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCod
             Some(ExitCode::from(CANNOT_RUN))
         }
         WATCH => {
-            watchdog::watch(io::stdin().lock());
+            watchdog::watch(io::stdin().lock(), io::stdout().lock());
             Some(ExitCode::SUCCESS)
         }
-        GUARD => Some(match guard::guard_parent(io::stdin()) {
+        GUARD => Some(match guard::guard_parent(io::stdin(), io::stdout(), tell_end) {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
         }),

@@ -5,13 +5,15 @@
 //! nothing of the launcher is left in memory. The watchdog is one more process of the same binary, one per gateway. It
 //! knows the groups of all running programs and kills them when the gateway ends without doing so.
 //!
-//! The *guard* is a third process of the binary, in a cluster only: it kills a gateway that is frozen.
+//! The *guard* is a third process of the binary, in a cluster only: it kills a gateway that is frozen, and tells the other
+//! nodes when it has ended with all programs.
 //!
 //! All modes run before arguments are parsed and before any runtime starts; see [`run_mode`].
 
 mod child;
 mod confine;
 mod filter;
+mod groups;
 mod guard;
 mod rules;
 mod strict;
@@ -30,7 +32,7 @@ use rustix::process::Pid;
 
 pub use self::child::run_mode;
 pub use self::confine::{can_restrict_files, can_restrict_ports, can_restrict_signals};
-pub use self::guard::Guard;
+pub use self::guard::{Guard, TellEnd};
 pub use self::strict::{ProgramUser, Strictness};
 pub(crate) use self::watchdog::Registration;
 use self::watchdog::Watchdog;

@@ -6,13 +6,20 @@
 //! reaped, so that the watchdog never kills a foreign process that got the same number later.
 //!
 //! A watchdog that was killed is started again, and gets the groups of all running programs.
+//!
+//! The first watchdog of a gateway says on its standard output when no process of the groups is left. That is certain:
+//! the end of its input shows that no launcher runs that has not become its program yet, and such a launcher has
+//! registered itself before. A later watchdog says nothing, because a launcher may have registered itself with the one
+//! that was killed only.
 
 use std::collections::HashSet;
-use std::io::{self, BufRead, PipeWriter, Write};
+use std::io::{self, BufRead, PipeReader, PipeWriter, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::thread::sleep;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use rustix::io::ioctl_fionbio;
@@ -20,8 +27,16 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::warn;
 
+use super::groups::has_ended;
 use super::{NAME, WATCH};
 use crate::blocking::spawn_blocking;
+
+/// Output of a watchdog after the last process of all groups has ended.
+pub(super) const NO_PROGRAM_LEFT: &[u8] = b"no program is left\n";
+
+/// Longest time for groups to end that were killed, in steps of [`LOOK_PERIOD`].
+const N_LOOKS_MAX: u32 = 500;
+const LOOK_PERIOD: Duration = Duration::from_millis(10);
 
 /// The line for a group that began.
 pub(super) fn added(group: Pid) -> String {
@@ -33,8 +48,8 @@ fn removed(group: Pid) -> String {
     format!("-{group}\n")
 }
 
-/// Runs as the watchdog until the input ends.
-pub(super) fn watch(input: impl BufRead) {
+/// Runs as the watchdog until the input ends. Says on the output when the groups that were left then have ended.
+pub(super) fn watch(input: impl BufRead, mut output: impl Write) {
     // Held until the end. An error leaves the default, which is to end by the signals of a service manager.
     let _signals = ignore_signals();
     let mut groups = HashSet::new();
@@ -46,9 +61,18 @@ pub(super) fn watch(input: impl BufRead) {
             groups.remove(&group);
         }
     }
-    for group in groups {
+    for group in &groups {
         // An error means that no process is left.
-        let _ = kill_process_group(group, Signal::KILL);
+        let _ = kill_process_group(*group, Signal::KILL);
+    }
+    for _ in 0..N_LOOKS_MAX {
+        groups.retain(|it| !has_ended(*it));
+        if groups.is_empty() {
+            // An error means that nobody wants to know.
+            let _ = output.write_all(NO_PROGRAM_LEFT).and_then(|()| output.flush());
+            return;
+        }
+        sleep(LOOK_PERIOD);
     }
 }
 
@@ -72,6 +96,9 @@ pub(crate) struct Watchdog {
 struct State {
     running: Option<Running>,
     groups: HashSet<Pid>,
+    /// The output of the first watchdog, while it runs.
+    output: Option<PipeReader>,
+    was_started: bool,
 }
 
 /// A process of the same binary that reads a pipe, and is killed when this is dropped.
@@ -97,6 +124,17 @@ impl Watchdog {
         self.start(&mut state)?.pipe.try_clone()
     }
 
+    /// Returns the output of the process for the guard, which reads [`NO_PROGRAM_LEFT`] there after the gateway has ended.
+    /// `None`: the first process was killed, so the guard cannot be certain. Starts the process if none was started, and
+    /// blocks for it.
+    pub(super) fn output(&self) -> io::Result<Option<PipeReader>> {
+        let mut state = self.state.lock();
+        if !state.was_started {
+            self.start(&mut state)?;
+        }
+        state.output.as_ref().map(PipeReader::try_clone).transpose()
+    }
+
     /// Starts the process again if it was killed while programs run. Blocks for some milliseconds then.
     fn revive(&self) {
         let mut state = self.state.lock();
@@ -107,7 +145,15 @@ impl Watchdog {
     }
 
     fn start<'a>(&self, state: &'a mut State) -> io::Result<&'a mut Running> {
-        let mut running = Running::start(&self.binary, WATCH)?;
+        let (reader, output) = match state.was_started {
+            true => (None, Stdio::null()),
+            false => {
+                let (reader, writer) = io::pipe()?;
+                (Some(reader), Stdio::from(writer))
+            }
+        };
+        (state.was_started, state.output) = (true, reader);
+        let mut running = Running::start(&self.binary, WATCH, output)?;
         let lines: String = state.groups.iter().copied().map(added).collect();
         running.pipe.write_all(lines.as_bytes())?;
         // A stopped watchdog must not block a thread that carries packets.
@@ -142,7 +188,7 @@ impl State {
 
 impl Running {
     /// Starts the binary in a mode of [`super::run_mode`]. Blocks for it.
-    pub(super) fn start(binary: &Path, mode: &str) -> io::Result<Self> {
+    pub(super) fn start(binary: &Path, mode: &str, output: Stdio) -> io::Result<Self> {
         let (input, pipe) = io::pipe()?;
         let child = Command::new(binary)
             .arg0(NAME)
@@ -152,7 +198,7 @@ impl Running {
             // Signals to the process group of the gateway or of a program do not reach the process.
             .process_group(0)
             .stdin(input)
-            .stdout(Stdio::null())
+            .stdout(output)
             .stderr(Stdio::null())
             .spawn()?;
         Ok(Self { child, pipe })
@@ -210,7 +256,8 @@ impl Drop for Registration {
 #[cfg(test)]
 mod tests {
     use std::io::Cursor;
-    use std::time::Duration;
+
+    use rustix::process::kill_process;
 
     use super::*;
     use crate::testing::{group, until};
@@ -232,16 +279,35 @@ mod tests {
         let lines = [added(ended_pid), added(running_pid), added(running_pid), removed(ended_pid)].concat();
         // Wrong lines, and those that would mean other processes.
         let lines = lines + "+1\n+0\n+-1\n+\nx\n-\n";
-        let watching = spawn_blocking(move || watch(Cursor::new(lines)));
-        watching.await.unwrap();
+        let mut output = Vec::new();
+        let watching = spawn_blocking(move || {
+            watch(Cursor::new(lines), &mut output);
+            output
+        });
+        assert_eq!(watching.await.unwrap(), NO_PROGRAM_LEFT);
         // The leader is our child and stays a zombie until it is reaped.
-        while group(&running_pid.to_string()).iter().any(|it| !it.starts_with('Z')) {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        assert!(group(&running_pid.to_string()).iter().all(|it| it.starts_with('Z')));
         running.wait().unwrap();
         assert_eq!(group(&ended_pid.to_string()).len(), 4);
         kill_process_group(ended_pid, Signal::KILL).unwrap();
         ended.wait().unwrap();
+    }
+
+    /// The test of the group would be wrong if it never said that one has not ended.
+    #[tokio::test]
+    async fn a_group_has_ended_when_its_last_process_has() {
+        let (mut child, pid) = stubborn().await;
+        assert!(!has_ended(pid));
+        kill_process(pid, Signal::KILL).unwrap();
+        child.wait().unwrap();
+        assert_eq!(group(&pid.to_string()).len(), 3, "the others of the group run");
+        assert!(!has_ended(pid));
+        kill_process_group(pid, Signal::KILL).unwrap();
+        // Who reaps the others depends on the machine.
+        while !has_ended(pid) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert!(group(&pid.to_string()).iter().all(|it| it.starts_with('Z')));
     }
 
     #[test]

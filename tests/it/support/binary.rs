@@ -128,6 +128,22 @@ impl Binary {
         (code, self.output())
     }
 
+    /// Kills its guard. Stops the program before, which would start another one, and which is to be killed next.
+    pub fn loses_guard(&self) {
+        self.signal("STOP");
+        let is_guard = |id: &str| {
+            let read = |name: &str| std::fs::read_to_string(format!("/proc/{id}/{name}")).unwrap_or_default();
+            let parent = format!("PPid:\t{}\n", self.id());
+            read("cmdline").contains("guard-gateway") && read("status").contains(&parent)
+        };
+        let processes = std::fs::read_dir("/proc").expect("a folder").flatten();
+        let ids = processes.filter_map(|it| it.file_name().into_string().ok());
+        let guards: Vec<_> = ids.filter(|it| is_guard(it)).collect();
+        assert!(!guards.is_empty(), "no guard of {}", self.id());
+        let killed = std::process::Command::new("kill").arg("-KILL").args(&guards).status();
+        assert!(killed.is_ok_and(|it| it.success()), "failed to kill {guards:?}");
+    }
+
     /// Returns its process id.
     pub fn id(&self) -> u32 {
         self.child.id().expect("it runs")

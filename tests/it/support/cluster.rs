@@ -202,10 +202,17 @@ impl Node {
         self.machine
     }
 
+    /// Kills the gateway. Its guard lives, and tells the other nodes.
     pub async fn killed(mut self) -> Machine {
         self.program.signal("KILL");
         self.program.ended().await;
         self.machine
+    }
+
+    /// Kills the gateway and its guard, so that the other nodes learn nothing, as when its machine is lost.
+    pub async fn vanishes(self) -> Machine {
+        self.program.loses_guard();
+        self.killed().await
     }
 }
 

@@ -63,6 +63,15 @@ pub async fn fill<const N: usize>(
     channels.try_into().ok().expect("one for each name")
 }
 
+/// An account of a provider.
+pub struct FilledAccount<'a> {
+    pub name: &'a str,
+    /// The user in the addresses of its streams, which are `/live/USER/CHANNEL.ts`.
+    pub user: &'a str,
+    pub channels: &'a [&'a str],
+    pub limit: usize,
+}
+
 /// Makes an account with a limit, and a channel of one stream of it for each name, in the store of a machine that is not in a
 /// cluster yet. Returns the paths of the channels, for viewers without a login.
 pub async fn fill_account(
@@ -71,20 +80,32 @@ pub async fn fill_account(
     names: &[&str],
     limit: usize,
 ) -> Vec<String> {
-    const LIST: &str = "/lists/all.m3u";
-    let mut list = String::from("#EXTM3U\n");
-    for name in names {
-        let path = format!("/live/anna/{name}.ts");
-        provider.path(&path).plays(Picture::new(name).bits_per_second(300_000).frames_per_gop(3));
-        list.push_str(&format!("#EXTINF:-1,{name}\n{}\n", provider.url(&path)));
-    }
-    provider.path(LIST).answers(MockResponse::text("audio/x-mpegurl", list));
+    let account = FilledAccount { name: "Provider", user: "anna", channels: names, limit };
+    fill_accounts(machine, provider, &[account]).await
+}
+
+/// Makes several such accounts. Returns the paths of all channels in their order.
+pub async fn fill_accounts(
+    machine: &Machine,
+    provider: &Provider,
+    accounts: &[FilledAccount<'_>],
+) -> Vec<String> {
     let mut program = machine.run_alone();
     let admin = Api::stranger_at(program.address().await).become_first_admin().await;
-    let account = json!({ "name": "Provider", "server_url": provider.url(LIST), "max_streams": limit });
-    let made = create(&admin, "/api/m3u/accounts/", account).await;
-    let account = format!("/api/m3u/accounts/{}/", made["id"]);
-    until_async("the import", async || admin.get(&account).await.body["status"] == "success").await;
+    for FilledAccount { name, user, channels, limit } in accounts {
+        let list_path = format!("/lists/{user}.m3u");
+        let mut list = String::from("#EXTM3U\n");
+        for channel in *channels {
+            let path = format!("/live/{user}/{channel}.ts");
+            provider.path(&path).plays(Picture::new(channel).bits_per_second(300_000).frames_per_gop(3));
+            list.push_str(&format!("#EXTINF:-1,{channel}\n{}\n", provider.url(&path)));
+        }
+        provider.path(&list_path).answers(MockResponse::text("audio/x-mpegurl", list));
+        let account = json!({ "name": name, "server_url": provider.url(&list_path), "max_streams": limit });
+        let made = create(&admin, "/api/m3u/accounts/", account).await;
+        let account = format!("/api/m3u/accounts/{}/", made["id"]);
+        until_async("the import", async || admin.get(&account).await.body["status"] == "success").await;
+    }
     let streams = admin.get("/api/channels/streams/?ordering=id").await.body["results"].clone();
     let mut paths = Vec::new();
     for stream in streams.as_array().expect("a list") {

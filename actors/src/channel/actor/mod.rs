@@ -95,6 +95,7 @@ impl ractor::Actor for Actor {
             Message::Switch(to, reply) => state.switch(to, reply),
             Message::Owner(decision) => state.owner(decision),
             Message::OwnerTimeout => state.owner_timeout(),
+            Message::PullReached(attempt) => state.pull_reached(attempt),
             Message::PullAttached(attempt, source) => state.pull_attached(attempt, source),
             Message::PullUnanswered(attempt, cause) => state.pull_unanswered(attempt, cause),
             Message::PullGaveUp(attempt) => state.pull_gave_up(attempt),

@@ -223,6 +223,7 @@ impl State {
             from,
             attempt,
             connecting: None,
+            is_reached: false,
             has_played: false,
         });
         self.report(ChannelChange::Pulling { node, epoch });
@@ -253,6 +254,22 @@ impl State {
             to: self.context.myself.clone(),
         };
         edge.connecting = Some(AbortOnDropHandle::new(env.packets.spawn(connector.run())));
+    }
+
+    /// The origin answers, and this node plays a source of its own until it has something to show. If it waits for the slot
+    /// of that source, it asks for it.
+    pub(super) fn pull_reached(&mut self, attempt: Attempt) {
+        let Some(edge) = self.sharing.edge(attempt) else { return };
+        edge.is_reached = true;
+        // A moment ago, this node was the origin and kept the slot.
+        self.context.env.slots.lingering(self.context.serial);
+    }
+
+    /// Returns whether the next origin answers, and may need the slot of the source that this node plays.
+    pub(super) fn is_succeeded(&self) -> bool {
+        let is_reached =
+            matches!(&self.sharing.role, Role::Edge(it) if it.is_reached && it.connecting.is_some());
+        is_reached && !self.upstream.is_idle()
     }
 
     /// The origin answers: its ring is followed from now on.
@@ -405,6 +422,7 @@ impl Connector {
 
     async fn attached(self, mut source: Source) {
         if self.has_source {
+            let _ = self.to.cast(Message::PullReached(self.attempt));
             // After the time it is followed as it is.
             if let Ok(Err(cause)) = timeout(CONTENT_TIMEOUT, source.wait_for_content()).await {
                 let _ = self.to.cast(Message::Lost(self.attempt, cause));

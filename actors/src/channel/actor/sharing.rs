@@ -37,6 +37,8 @@ pub(super) struct Edge {
     pub(super) attempt: Attempt,
     /// Present while no connection exists.
     pub(super) connecting: Option<AbortOnDropHandle<()>>,
+    /// The origin answers. This node plays a source of its own until the origin has something to show.
+    pub(super) is_reached: bool,
     /// Something of this origin was shown.
     pub(super) has_played: bool,
 }

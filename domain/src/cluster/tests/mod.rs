@@ -13,6 +13,7 @@ mod world;
 use std::env;
 use std::ops::Range;
 
+use self::world::full::GIVE_UP_MS;
 use super::rules::ClusterRule;
 
 /// The number of schedules of all parts of a night together, unless the environment says otherwise.
@@ -69,8 +70,41 @@ fn limits_hold_and_work_resumes_in_hundreds_of_schedules() {
     run(0..SCHEDULES_OF_CI);
 }
 
+/// Runs schedules in which the account is full and a machine fails.
+fn run_full(seeds: Range<u64>) {
+    for seed in seeds {
+        let _replay = Seed(seed);
+        if let Err(violation) = world::run_full(seed, GIVE_UP_MS) {
+            panic!("{violation}");
+        }
+    }
+}
+
+// Holds T-clu.1 (the model).
+#[test]
+fn no_viewer_of_a_surviving_machine_ends_while_the_account_is_full() {
+    match number("CLUSTER_SEED") {
+        Some(seed) => run_full(seed..seed + 1),
+        None => run_full(0..SCHEDULES_OF_CI),
+    }
+}
+
+#[test]
+fn the_model_notices_viewers_who_end_too_early() {
+    let ends = |seed| world::run_full(seed, GIVE_UP_MS / 2).is_err();
+    assert!((0..SCHEDULES_OF_CI).any(ends));
+}
+
 mod night {
     use super::*;
+
+    // Holds T-clu.1 (the model).
+    #[test]
+    fn no_viewer_of_a_surviving_machine_ends_in_tens_of_thousands_of_schedules() {
+        let n = number("CLUSTER_SCHEDULES").unwrap_or(SCHEDULES) / PARTS;
+        let first = number("CLUSTER_FIRST_SEED").unwrap_or(0);
+        run_full(first..first + n);
+    }
 
     #[test]
     fn limits_hold_and_work_resumes_in_the_first_quarter_of_all_schedules() {
@@ -199,6 +233,16 @@ mod the_model_notices_a_broken {
     #[test]
     fn predecessor_counts() {
         is_noticed(ClusterRule::PredecessorCounts);
+    }
+
+    #[test]
+    fn guard_names_process() {
+        is_noticed(ClusterRule::GuardNamesProcess);
+    }
+
+    #[test]
+    fn guard_counts_predecessor() {
+        is_noticed(ClusterRule::GuardCountsPredecessor);
     }
 
     #[test]

@@ -47,7 +47,7 @@ impl World {
         if !is_origin && is_last {
             return self.input(machine, NodeInput::PullLost { channel: CHANNEL, epoch });
         }
-        if is_origin && !is_edge {
+        if is_origin && !is_edge && self.follows(machine, from) {
             self.input(machine, NodeInput::Pulled { channel: CHANNEL, epoch });
         }
         // The pull is looked at once a second; a loss of one second is reported.

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::faults::Fault;
 use super::network::{Reply, Sender, Write};
 use crate::cluster::NodeInput;
-use crate::cluster::record::{ClusterRecord, LeaseId, ProcessId, RecordKey, Revision};
+use crate::cluster::record::{ClusterRecord, LeaseId, MemberRecord, ProcessId, RecordKey, Revision};
 
 /// Anything that happens at a time.
 #[derive(Debug)]
@@ -85,7 +85,25 @@ pub(super) enum Event {
         process: ProcessId,
         frozen_at: u64,
     },
+    /// The guard of a process that has ended reads the record of its node.
+    GuardReads {
+        machine: usize,
+        process: ProcessId,
+        n_attempts_left: u32,
+    },
+    /// What the guard has read reaches it, and it swaps the record.
+    GuardSwaps {
+        machine: usize,
+        process: ProcessId,
+        n_attempts_left: u32,
+        n_restarts: u64,
+        read: (Revision, MemberRecord),
+    },
     Start(usize),
+    /// A machine asks for a connection for the channel, if it is the origin and has none.
+    NeedsSource(usize),
+    /// A look at the viewers.
+    Look,
     /// The faults are over; whether everything has recovered.
     Probe,
     /// The end, if everything works by now.
@@ -100,6 +118,7 @@ pub(super) fn receiver(event: &Event) -> Option<usize> {
         Event::Input { to, .. } | Event::Deliver { to, .. } => Some(to.machine),
         Event::Tick { machine, .. }
         | Event::Connect(machine)
+        | Event::NeedsSource(machine)
         | Event::NewSession(machine)
         | Event::EndSession { machine, .. }
         | Event::SocketClosed { machine, .. }

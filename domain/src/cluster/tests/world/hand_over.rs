@@ -61,6 +61,7 @@ impl World {
 
     /// Ends one of the processes of a machine; the kernel closes its connections.
     pub(super) fn kill_one(&mut self, machine: usize, process: ProcessId) {
+        self.guard_saw_end(machine, process);
         self.provider.process_ended(process, self.now);
         let it = &mut self.machines[machine];
         if it.old.take_if(|it| it.id == process).is_some() {

@@ -82,6 +82,8 @@ pub(super) struct Session {
     pub(super) is_probe: bool,
     /// Its connection is closed, and opens again with the same lease.
     pub(super) reopens: bool,
+    /// The channel plays over it, for as long as this machine is the origin.
+    pub(super) is_source: bool,
 }
 
 impl World {
@@ -210,6 +212,7 @@ impl World {
                 if let Some(process) = self.machines[machine].process_mut(process) {
                     process.sessions.remove(&lease);
                 }
+                self.source_ended(machine);
             }
             NodeEffect::Close { lease, .. } => self.close(machine, process, lease),
             NodeEffect::AskToYield { node, lease, asked_by, .. } => {
@@ -220,7 +223,10 @@ impl World {
                     self.after(delay, Event::AskedToYield { machine: to, lease, from, asked_by });
                 }
             }
-            NodeEffect::Originate { epoch, .. } => self.originates(machine, epoch),
+            NodeEffect::Originate { epoch, .. } => {
+                self.originates(machine, epoch);
+                self.source_ended(machine);
+            }
             // The connections of its edges stay; one of its own is not in the model.
             NodeEffect::Pull { .. }
                 if self.machines[machine].old.as_ref().is_some_and(|it| it.id == process) => {}
@@ -229,8 +235,8 @@ impl World {
                 let from = from.0 as usize;
                 self.after(delay, Event::PullTried { machine, process, from, epoch, is_last: false });
             }
-            NodeEffect::SeekOrigin { .. } | NodeEffect::ReleaseSource { .. } | NodeEffect::StopJob { .. } => {
-            }
+            NodeEffect::ReleaseSource { .. } => self.release_source(machine),
+            NodeEffect::SeekOrigin { .. } | NodeEffect::StopJob { .. } => {}
             NodeEffect::RunJob { .. } => self.runs_job(machine),
             // Seats have schedules of their own.
             NodeEffect::Seated { .. } | NodeEffect::NotSeated { .. } | NodeEffect::EndSession { .. } => {}

@@ -3,6 +3,8 @@
 mod channels;
 mod event;
 mod faults;
+pub(super) mod full;
+mod guard;
 mod hand_over;
 mod invariants;
 mod machines;
@@ -17,6 +19,7 @@ use uuid::Uuid;
 
 use self::event::{Event, receiver};
 use self::faults::{FAULTS, Fault};
+use self::full::Viewing;
 use self::machines::{Machine, Power, Process};
 use super::engine::Engine;
 use super::provider::Provider;
@@ -46,6 +49,17 @@ const JOB: JobName = JobName::Importer;
 /// Runs one schedule. Returns the first violation.
 pub(super) fn run(seed: u64, broken: Option<ClusterRule>) -> Result<(), String> {
     let mut world = World::new(seed, broken);
+    world.plan();
+    world.run();
+    world.violation.map_or(Ok(()), Err)
+}
+
+/// Runs one schedule in which the account is full and viewers watch on every machine. They end after this time without a
+/// packet. Returns the first violation.
+pub(super) fn run_full(seed: u64, give_up_ms: u64) -> Result<(), String> {
+    let mut world = World::new(seed, None);
+    world.viewing = Some(Viewing::new(world.machines.len(), give_up_ms));
+    world.plan_full();
     world.run();
     world.violation.map_or(Ok(()), Err)
 }
@@ -67,6 +81,8 @@ struct World {
     violation: Option<String>,
     /// Prints what happens; for the replay of a single schedule.
     is_traced: bool,
+    /// The viewers of the channel, in schedules with a full account.
+    viewing: Option<Viewing>,
 }
 
 impl World {
@@ -113,7 +129,7 @@ impl World {
                 inbox: Vec::new(),
             })
             .collect();
-        let mut world = Self {
+        Self {
             random,
             broken,
             now: 0,
@@ -128,9 +144,8 @@ impl World {
             is_over: false,
             violation: None,
             is_traced: std::env::var_os("CLUSTER_TRACE").is_some(),
-        };
-        world.plan();
-        world
+            viewing: None,
+        }
     }
 
     /// Schedules the start of the machines, the faults, and the checks at the end.
@@ -273,7 +288,15 @@ impl World {
                     }
                 }
             }
+            Event::GuardReads { machine, process, n_attempts_left } => {
+                self.guard_reads(machine, process, n_attempts_left);
+            }
+            Event::GuardSwaps { machine, process, n_attempts_left, n_restarts, read } => {
+                self.guard_swaps(machine, process, (n_attempts_left, n_restarts), read);
+            }
             Event::Start(machine) => self.start(machine),
+            Event::NeedsSource(machine) => self.needs_source(machine),
+            Event::Look => self.look(),
             Event::Probe => self.probe(),
             Event::Check { until } => self.check(until),
         }

@@ -192,15 +192,21 @@ impl World {
                 self.after(delay, Event::Input { to: write.from, input });
             }
         }
-        let Some(revision) = applied else { return };
+        if let Some(revision) = applied {
+            self.applied(write.key, revision, &write.record);
+        }
+    }
+
+    /// A write was applied.
+    pub(super) fn applied(&mut self, key: RecordKey, revision: Revision, record: &Rc<ClusterRecord>) {
         for machine in 0..self.machines.len() {
             let ids: Vec<_> = self.machines[machine].processes().map(|it| it.id).collect();
             for process in ids {
-                self.deliver(machine, process, write.key, revision, Some(write.record.clone()));
+                self.deliver(machine, process, key, revision, Some(record.clone()));
             }
         }
-        match &*write.record {
-            ClusterRecord::Member(it) if it.state == MemberState::Expired => self.expired(write.key, it.over),
+        match &**record {
+            ClusterRecord::Member(it) if it.state == MemberState::Expired => self.expired(key, it.over),
             ClusterRecord::Pool(_) => self.check_leases(),
             _ => {}
         }

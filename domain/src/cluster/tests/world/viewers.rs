@@ -36,8 +36,14 @@ impl World {
         let Some(process) = &mut self.machines[machine].process else { return };
         process.last_lease += 1;
         let lease = process.last_lease;
-        let session =
-            Session { order: order.clone(), granted: None, is_closing: false, is_probe, reopens: false };
+        let session = Session {
+            order: order.clone(),
+            granted: None,
+            is_closing: false,
+            is_probe,
+            reopens: false,
+            is_source: false,
+        };
         process.sessions.insert(lease, session);
         let wait = match waits_for_others {
             true => SlotWait::Others,
@@ -80,7 +86,11 @@ impl World {
             self.n_probes_granted += 1;
         }
         let length = if session.is_probe { 100 } else { length };
+        let is_source = session.is_source;
         self.open(machine, lease);
+        if is_source {
+            return;
+        }
         self.after(length, Event::EndSession { machine, process: id, lease });
     }
 
@@ -140,13 +150,16 @@ impl World {
             it.sessions.remove(&lease);
         }
         self.input(machine, NodeInput::Returned { pool: POOL, lease });
+        self.source_ended(machine);
     }
 
     pub(super) fn asked_to_yield(&mut self, machine: usize, lease: LeaseId, from: Sender, asked_by: u64) {
         if !self.is_running(machine, lease.process) {
             return;
         }
-        if self.random.permille(400) {
+        let is_source = |it: &Process| it.sessions.get(&lease.number).is_some_and(|it| it.is_source);
+        let is_source = self.machines[machine].process(lease.process).is_some_and(is_source);
+        if !is_source && self.random.permille(400) {
             self.end_session(machine, lease.process, lease.number);
         } else if self.random.permille(900) && self.is_linked(machine, from.machine) {
             let input = Box::new(NodeInput::Kept { pool: POOL, asked_by, by: lease });
