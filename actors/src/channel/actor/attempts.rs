@@ -62,8 +62,8 @@ impl State {
         self.lost(attempt, UpstreamError::new(Cause::Revoked));
     }
 
-    /// Gives up the slot to the next origin of the channel, if nobody watches, if all viewers are the device that asks for the other channel, or to a recording
-    /// that precedes those of this channel or for which these can move to another account.
+    /// Gives up the slot to the next origin of the channel, if nobody watches, if all viewers are the device that asks for the
+    /// other channel, or to a recording that precedes those of this channel or for which these can move to another account.
     fn yield_slot(&mut self, asked_by: u64, viewer: Option<&Viewer>, claim: Option<&RecordingClaim>) {
         // A new viewer of another channel would have to wait.
         if viewer.is_none() && claim.is_none() && self.is_succeeded() {
