@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use domain::cluster::BootTime;
-use media::serve_rings;
-use media::spawn_blocking;
+use media::{serve_rings, spawn_blocking};
 use rustix::process::{Pid, WaitStatus};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, mpsc};
