@@ -33,7 +33,7 @@ pub struct OutputOptions {
     #[field(example = "1")]
     prev_days: Option<String>,
     /// `true` for programmes with the categories, episode numbers and marks that media servers read (`Series`, `Movie`,
-    /// `Sports`, `<live/>`), `false` without them. By default Plex, Emby, Jellyfin and Channels get them.
+    /// `Sports`, `<live/>`), `false` without them. By default Plex, Emby and Jellyfin get them.
     #[field(example = "true")]
     media_server: Option<String>,
     /// Id of an output profile that the addresses of streams ask for; 0 is none. Ignored if there is no active one with

@@ -24,7 +24,7 @@ pub struct RenamedChannel {
     pub before: String,
     /// The name that they would see.
     pub after: String,
-    /// What the refresh set, with the new name.
+    /// The values that the refresh set, with the new name.
     pub auto: AutoChannel,
 }
 

@@ -13,7 +13,7 @@ const ACCOUNTS_MAX: usize = 1_000;
 /// Separates a pattern from its replacement.
 const ARROW: &str = "=>";
 
-/// Which names are cleaned. Nothing is by default.
+/// The names that are cleaned; none by default.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NameCleaning {
     /// Whether the bundled rules apply to films, series and channels of every account.

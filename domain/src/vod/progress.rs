@@ -45,7 +45,7 @@ pub struct WatchedItem {
     pub at: i64,
 }
 
-/// What a player or a user tells. Absent values stay as they are.
+/// A report by a player or a user. Absent values stay as they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ProgressReport {
     pub position_secs: Option<u32>,

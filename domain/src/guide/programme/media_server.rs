@@ -16,7 +16,7 @@ struct Kind {
     category: &'static str,
     /// Words of categories that mean it, in lower case; with `*` the beginnings of words.
     words: &'static [&'static str],
-    /// Whether the programme is no episode of a series, although it has an episode number.
+    /// Whether a programme with an episode number is not an episode of a series for all that.
     is_single: bool,
 }
 
@@ -260,7 +260,7 @@ mod tests {
             "<category>TV-Movie</category>",
             "<category>TV-Movie</category><category lang=\"en\">Movie</category>",
         );
-        // A match is no episode of a series.
+        // A match does not belong to a series.
         check(
             &format!("<category>Fußball &amp; mehr</category>{both}"),
             &format!("<category>Fußball &amp; mehr</category><category lang=\"en\">Sports</category>{both}"),
