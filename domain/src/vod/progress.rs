@@ -41,7 +41,7 @@ pub struct WatchedItem {
     /// How often it was watched to its end.
     #[serde(default)]
     pub n_watched: u32,
-    /// When the player last told, in milliseconds since 1970.
+    /// When a player last reported it, in milliseconds since 1970.
     pub at: i64,
 }
 

@@ -65,11 +65,11 @@ pub(crate) struct ProgressView {
     watched: bool,
     /// How often it was watched to its end.
     play_count: u32,
-    /// When the player last told; `null` if it never did.
+    /// When a player last reported it; `null` if none did.
     updated_at: Option<Time>,
 }
 
-/// The progress that a player tells.
+/// The progress that a player reports.
 #[derive(Clone, Debug, Default, Body)]
 #[resource(name = "WatchProgressEdit")]
 pub(crate) struct ProgressEdit {
