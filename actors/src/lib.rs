@@ -100,8 +100,9 @@ pub use self::health::{HealthTable, StreamFacts};
 pub use self::hls::{HlsRefusal, HlsRequest, HlsSession, HlsSessions, SessionEnd, SessionUse, lacks_sound};
 pub use self::importer::{
     ImportError, ImportOptions, ImportSummary, Importer, LoginCheckStart, PreviewError, PreviewedChange,
-    PreviewedStream, RefreshPhase, RefreshPreview, RefreshPreviews, RefreshStart, RefreshStatus, RepackError,
-    SyncSummary, any_adult, ask_panel, import, mark_group, repack_group,
+    PreviewedStream, RefreshPhase, RefreshPreview, RefreshPreviews, RefreshStart, RefreshStatus,
+    RenamedChannel, RepackError, SyncSummary, any_adult, ask_panel, clean_channel_names, import, mark_group,
+    renamed_channels, repack_group,
 };
 pub use self::integrations::{
     ButtonLog, DeadLetters, DeliveryCounts, DeliveryFilter, IntegrationError, IntegrationParts,

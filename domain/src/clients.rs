@@ -259,6 +259,33 @@ fn is_apple(agent: &str) -> bool {
             && !["Chrome", "Chromium", "Android"].iter().any(|it| agent.contains(it)))
 }
 
+/// A media server, which reads guides for its own library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MediaServer {
+    /// The start of its `User-Agent`.
+    pub agent: &'static str,
+    /// How this is known.
+    pub evidence: &'static str,
+}
+
+/// The known media servers.
+pub const MEDIA_SERVERS: [MediaServer; 3] = [
+    MediaServer {
+        agent: "Jellyfin",
+        evidence: "`Jellyfin-Server/10.9.0`; it reads `<live/>`, and compares categories with its lists.",
+    },
+    MediaServer { agent: "Emby", evidence: "Jellyfin has its lists of categories from it." },
+    MediaServer {
+        agent: "PlexMediaServer",
+        evidence: "`PlexMediaServer/1.40.1`, which reads the guide of its tuners.",
+    },
+];
+
+/// Returns whether the program with this user agent is a media server.
+pub fn is_media_server(agent: &str) -> bool {
+    MEDIA_SERVERS.iter().any(|it| agent.starts_with(it.agent))
+}
+
 /// A name in user agents that says nothing about the device: many programs send it, or one that watches for many people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SharedAgent {
@@ -443,6 +470,20 @@ mod tests {
             ("", ts),
         ] {
             assert_eq!(segment_container(agent), expected, "{agent}");
+        }
+    }
+
+    #[test]
+    fn media_servers_are_recognised_and_apps_for_them_are_not() {
+        for (agent, expected) in [
+            ("Jellyfin-Server/10.9.0", true),
+            ("Emby Server 4.8", true),
+            ("PlexMediaServer/1.40.1", true),
+            ("Kodi/20.1 (X11; Linux x86_64)", false),
+            ("Mozilla/5.0 Jellyfin", false),
+            ("", false),
+        ] {
+            assert_eq!(is_media_server(agent), expected, "{agent}");
         }
     }
 

@@ -11,6 +11,7 @@ use crate::guide::matching::MatchSettings;
 use crate::guide::placeholders::PlaceholderSettings;
 use crate::ids::{OutputProfileId, StreamProfileId};
 use crate::library_settings::{EXPORT_CRON_MEMBER, LibrarySettings};
+use crate::name_cleaning::NameCleaning;
 use crate::recording::DvrSettings;
 use crate::settings::Settings;
 use crate::timeshift::TimeShiftSettings;
@@ -45,13 +46,15 @@ pub const USER_LIMIT_SETTINGS: &str = "user_limit_settings";
 pub const EPG_SETTINGS: &str = "epg_settings";
 /// Members of the [`LibrarySettings`].
 pub const LIBRARY_SETTINGS: &str = "library_settings";
+/// Members of the [`NameCleaning`].
+pub const NAME_SETTINGS: &str = "name_settings";
 /// Members of the [`DvrSettings`], and others without effect.
 pub const DVR_SETTINGS: &str = "dvr_settings";
 /// Members of the [`TimeShiftSettings`].
 pub const TIMESHIFT_SETTINGS: &str = "timeshift_settings";
 
 /// Every key with its display name.
-pub const SETTING_KEYS: [(&str, &str); 11] = [
+pub const SETTING_KEYS: [(&str, &str); 12] = [
     (PROXY_SETTINGS, "Proxy settings"),
     (STREAM_SETTINGS, "Stream settings"),
     (SYSTEM_SETTINGS, "System settings"),
@@ -63,6 +66,7 @@ pub const SETTING_KEYS: [(&str, &str); 11] = [
     (EPG_SETTINGS, "Guide settings"),
     (LIBRARY_SETTINGS, "Library settings"),
     (TIMESHIFT_SETTINGS, "Time-shift settings"),
+    (NAME_SETTINGS, "Name settings"),
 ];
 
 /// Members that clients of similar services send together with the others. They are checked and stored, so that these
@@ -317,6 +321,9 @@ fn wrong_member(key: &str, name: &str, value: &Value, checks: &SettingChecks<'_>
             }
             Err(reason) => reason,
         },
+        (NAME_SETTINGS, _) => {
+            return NameCleaning::default().set(name, value).err().map(|reason| error(name, reason));
+        }
         // Clients also send names of regions such as continents; only countries have an effect.
         (SYSTEM_SETTINGS, PREFERRED_REGION) => {
             return Expected::Text.check(value).err().map(|reason| error(name, reason));
@@ -538,6 +545,12 @@ mod tests {
             TIMESHIFT_SETTINGS,
             json!({"mode": "on", "total_bytes": 1, "folder": "/"}),
             &[("folder", "not a setting"), ("mode", "off, watched or always"), ("total_bytes", "bytes from")],
+        );
+        refused(NAME_SETTINGS, json!({"clean_movies": true, "patterns": ["a => b"]}), &[]);
+        refused(
+            NAME_SETTINGS,
+            json!({"clean_movies": 1, "patterns": ["("]}),
+            &[("clean_movies", "true or false"), ("patterns", "pattern 1")],
         );
         refused("other", json!({}), &[("key", "core setting")]);
     }

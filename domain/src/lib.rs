@@ -28,7 +28,8 @@
 //!    takes those of many records back.
 //! 6. Playlists: [`playlist`], the same from a [`panel`], the channels that follow from them ([`auto_sync`]), and the
 //!    [`guide`] that goes with them. Search and replace for admins: a [`pattern`].
-//! 7. Films and series: [`vod`], as files for media servers: [`strm`]. Recordings of channels: [`recording`], and the
+//! 7. Films and series: [`vod`], as files for media servers: [`strm`], with their facts: [`nfo`]; their names, and those of channels, as people know
+//!    them: [`name_cleaning`]. Recordings of channels: [`recording`], and the
 //!    commercials in them: [`comskip`]. The past of channels: [`catchup`] of providers, and [`timeshift`] of the gateway.
 //! 8. The client of a request: [`origin`], also behind proxies
 //!    ([`forwarded`]), and its parameters: [`query`]. Text in [`xml`].
@@ -69,6 +70,8 @@ pub mod lineup;
 pub mod local_hosts;
 pub mod login;
 pub mod logo;
+pub mod name_cleaning;
+pub mod nfo;
 pub mod notice;
 pub mod origin;
 pub mod output_format;

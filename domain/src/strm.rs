@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! Movies/Metropolis (1927) [tmdbid-19]/Metropolis (1927) [tmdbid-19] - 4K.strm
+//! Movies/Metropolis (1927) [tmdbid-19]/Metropolis (1927) [tmdbid-19] - 4K.nfo
 //! Series/Andor (2022) [tmdbid-83867]/Season 01/Andor S01E02 - That Would Be Me.strm
 //! ```
 //!
@@ -17,14 +18,13 @@ use std::fmt::Write as _;
 
 use icu_normalizer::ComposingNormalizerBorrowed;
 
-use crate::xml::push_escaped;
+pub use crate::nfo::{ExternalIds, TitleFacts};
+use crate::nfo::{NfoEpisode, NfoTitle, episode_nfo, title_nfo};
 
 /// Folder of the films.
 pub const FILMS_FOLDER: &str = "Movies";
 /// Folder of the series.
 pub const SERIES_FOLDER: &str = "Series";
-/// Name of the file with the facts of a film, in its folder.
-const FILM_NFO: &str = "movie.nfo";
 /// Name of the file with the facts of a series, in its folder.
 const SERIES_NFO: &str = "tvshow.nfo";
 /// The name of a title without a usable one.
@@ -39,26 +39,6 @@ const EPISODE_TITLE_BYTES_MAX: usize = 70;
 const LABEL_BYTES_MAX: usize = 40;
 /// Maximum length of an id in a name, in bytes.
 const ID_BYTES_MAX: usize = 12;
-
-/// The ids of a title in external catalogues.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ExternalIds<'a> {
-    pub tmdb: Option<&'a str>,
-    pub imdb: Option<&'a str>,
-}
-
-/// The facts of a title for an NFO file. Empty ones are left out.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct TitleFacts<'a> {
-    pub plot: &'a str,
-    pub genre: &'a str,
-    pub rating: &'a str,
-    /// `YYYY-MM-DD`.
-    pub date: &'a str,
-    pub duration_secs: Option<u32>,
-    /// Address of the picture.
-    pub picture: &'a str,
-}
 
 /// A version of a film or an episode, and where it plays.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,6 +72,30 @@ pub struct StrmEpisode<'a> {
     pub versions: Vec<StrmVersion<'a>>,
 }
 
+impl<'a> StrmTitle<'a> {
+    fn for_nfo(&self) -> NfoTitle<'a> {
+        NfoTitle {
+            name: without_year(self.name, self.year),
+            year: self.year,
+            ids: self.ids,
+            facts: self.facts,
+        }
+    }
+}
+
+impl<'a> StrmEpisode<'a> {
+    fn for_nfo(&self, series: &StrmTitle<'a>) -> NfoEpisode<'a> {
+        NfoEpisode {
+            series: without_year(series.name, series.year),
+            name: self.name,
+            season: self.season,
+            number: self.number,
+            ids: self.ids,
+            facts: self.facts,
+        }
+    }
+}
+
 /// Takes the path of a file, with slashes between its components, and its content.
 pub type PutFile<'a> = dyn FnMut(&str, &str) + 'a;
 
@@ -120,9 +124,10 @@ impl StrmTree {
         for version in versions {
             let name = files.take(&version_name(&folder, version.label), version.id);
             put(&format!("{FILMS_FOLDER}/{folder}/{name}.strm"), &link(&version.address));
-        }
-        if self.has_nfo {
-            put(&format!("{FILMS_FOLDER}/{folder}/{FILM_NFO}"), &title_nfo("movie", film));
+            if self.has_nfo {
+                // Kodi reads `movie.nfo` only with a setting, and Jellyfin reads both.
+                put(&format!("{FILMS_FOLDER}/{folder}/{name}.nfo"), &title_nfo("movie", &film.for_nfo()));
+            }
         }
     }
 
@@ -146,12 +151,13 @@ impl StrmTree {
                 let file = files.take(&version_name(&stem, version.label), version.id);
                 put(&format!("{SERIES_FOLDER}/{folder}/{season}/{file}.strm"), &link(&version.address));
                 if self.has_nfo && n == 0 {
-                    put(&format!("{SERIES_FOLDER}/{folder}/{season}/{file}.nfo"), &episode_nfo(episode));
+                    let text = episode_nfo(&episode.for_nfo(series));
+                    put(&format!("{SERIES_FOLDER}/{folder}/{season}/{file}.nfo"), &text);
                 }
             }
         }
         if self.has_nfo {
-            put(&format!("{SERIES_FOLDER}/{folder}/{SERIES_NFO}"), &title_nfo("tvshow", series));
+            put(&format!("{SERIES_FOLDER}/{folder}/{SERIES_NFO}"), &title_nfo("tvshow", &series.for_nfo()));
         }
     }
 }
@@ -307,65 +313,6 @@ fn is_device(name: &str) -> bool {
         || ["com", "lpt"].iter().any(|it| stem.strip_prefix(it).is_some_and(is_numbered))
 }
 
-pub(crate) const XML_START: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?>\n";
-
-fn title_nfo(element: &str, title: &StrmTitle<'_>) -> String {
-    let mut out = format!("{XML_START}<{element}>\n");
-    push_element(&mut out, "title", title.name);
-    if let Some(year) = title.year {
-        push_element(&mut out, "year", &year.to_string());
-    }
-    push_facts(&mut out, &title.facts, "premiered");
-    push_ids(&mut out, title.ids);
-    let _ = writeln!(out, "</{element}>");
-    out
-}
-
-fn episode_nfo(episode: &StrmEpisode<'_>) -> String {
-    let mut out = format!("{XML_START}<episodedetails>\n");
-    push_element(&mut out, "title", episode.name);
-    push_element(&mut out, "season", &episode.season.to_string());
-    push_element(&mut out, "episode", &episode.number.to_string());
-    push_facts(&mut out, &episode.facts, "aired");
-    push_ids(&mut out, episode.ids);
-    out.push_str("</episodedetails>\n");
-    out
-}
-
-fn push_facts(out: &mut String, facts: &TitleFacts<'_>, date: &str) {
-    push_element(out, "plot", facts.plot);
-    for genre in facts.genre.split([',', '/', '|']) {
-        push_element(out, "genre", genre.trim());
-    }
-    push_element(out, date, facts.date);
-    if let Some(seconds) = facts.duration_secs.filter(|it| *it >= 60) {
-        push_element(out, "runtime", &(seconds / 60).to_string());
-    }
-    if facts.rating.parse().is_ok_and(|it: f64| (0.0..=10.0).contains(&it) && it > 0.0) {
-        push_element(out, "rating", facts.rating);
-    }
-    push_element(out, "thumb", facts.picture);
-}
-
-fn push_ids(out: &mut String, ids: ExternalIds<'_>) {
-    let both = [("tmdb", ids.tmdb), ("imdb", ids.imdb)].into_iter().filter_map(|it| Some((it.0, it.1?)));
-    for (n, (catalogue, id)) in both.enumerate() {
-        let _ = write!(out, "  <uniqueid type=\"{catalogue}\" default=\"{}\">", n == 0);
-        push_escaped(out, id);
-        out.push_str("</uniqueid>\n");
-    }
-}
-
-/// Appends an element, unless its text is empty.
-pub(crate) fn push_element(out: &mut String, name: &str, text: &str) {
-    if text.is_empty() {
-        return;
-    }
-    let _ = write!(out, "  <{name}>");
-    push_escaped(out, text);
-    let _ = writeln!(out, "</{name}>");
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -426,6 +373,18 @@ mod tests {
         let neither = ExternalIds { tmdb: Some(""), imdb: Some("tt/../x") };
         assert_eq!(title_folder(&StrmTitle { ids: neither, ..film }), "Metropolis (1927)");
         assert!(films(&[(film, vec![])], true).is_empty(), "nothing plays");
+    }
+
+    #[test]
+    fn each_version_has_its_facts_beside_it_under_its_own_name() {
+        let film = StrmTitle { year: Some(1927), ..title(5, "Metropolis (1927)") };
+        let files = films(&[(film, vec![version(1, ""), version(2, "4K")])], true);
+        let names: Vec<_> = files.keys().map(String::as_str).collect();
+        let folder = "Movies/Metropolis (1927)";
+        let expected = ["Metropolis (1927) - 4K.nfo", "Metropolis (1927) - 4K.strm", "Metropolis (1927).nfo"];
+        assert_eq!(names[..3], expected.map(|it| format!("{folder}/{it}")));
+        let text = &files[names[2]];
+        assert!(text.contains("<title>Metropolis</title>") && text.contains("<year>1927</year>"), "{text}");
     }
 
     #[test]
@@ -536,46 +495,6 @@ mod tests {
         assert_eq!(folders(&names[..5]), folders(&names)[..5], "a new title changes no name");
     }
 
-    #[test]
-    fn the_facts_of_a_title_can_be_read_as_xml() {
-        let facts = TitleFacts {
-            plot: "Tom & <Jerry>\0",
-            genre: "Drama, Science-Fiction",
-            rating: "7.5",
-            date: "1927-01-10",
-            duration_secs: Some(9180),
-            picture: "http://tv/1.jpg?v=a&b",
-        };
-        let ids = ExternalIds { tmdb: Some("19"), imdb: Some("tt0017136") };
-        let film = StrmTitle { year: Some(1927), ids, facts, ..title(5, "Metro\"polis\"") };
-        let files = films(&[(film, vec![version(1, "")])], true);
-        let text = &files["Movies/Metro'polis' (1927) [tmdbid-19]/movie.nfo"];
-        let document = roxmltree::Document::parse(text).unwrap();
-        let root = document.root_element();
-        let texts: Vec<_> = root
-            .children()
-            .filter(roxmltree::Node::is_element)
-            .map(|it| (it.tag_name().name(), it.text().unwrap_or_default()))
-            .collect();
-        assert_eq!(root.tag_name().name(), "movie");
-        assert_eq!(
-            texts,
-            [
-                ("title", "Metro\"polis\""),
-                ("year", "1927"),
-                ("plot", "Tom & <Jerry> "),
-                ("genre", "Drama"),
-                ("genre", "Science-Fiction"),
-                ("premiered", "1927-01-10"),
-                ("runtime", "153"),
-                ("rating", "7.5"),
-                ("thumb", "http://tv/1.jpg?v=a&b"),
-                ("uniqueid", "19"),
-                ("uniqueid", "tt0017136"),
-            ]
-        );
-    }
-
     proptest! {
         #[test]
         fn no_name_leads_out_of_its_folder_or_occurs_twice(
@@ -596,7 +515,7 @@ mod tests {
                     }
                 });
             }
-            prop_assert_eq!(paths.len(), 3 * names.len());
+            prop_assert_eq!(paths.len(), 4 * names.len());
         }
     }
 }

@@ -9,6 +9,8 @@ use std::vec;
 
 use actors::now_ms;
 use domain::channel::Channel;
+use domain::clients::is_media_server;
+use domain::guide::programme::for_media_servers;
 use domain::guide::xmltv::{XmltvChannel, write_channel, write_end, write_programme_replacing, write_start};
 use domain::logo::Logo;
 use domain::user::UserLevel;
@@ -167,6 +169,8 @@ impl GuideWindow {
 struct GuideWriter {
     selection: OutputChannels,
     window: GuideWindow,
+    /// Whether programmes have the marks that media servers read.
+    for_media_server: bool,
     /// Version of all guides, read before their programmes.
     version: String,
     guides: GuideReader,
@@ -196,6 +200,7 @@ impl GuideWriter {
         Self {
             selection,
             window: GuideWindow::new(call, options, now_ms() / 1000),
+            for_media_server: options.media_server().unwrap_or_else(|| is_media_server(&call.caller.agent)),
             version: call.player().guides.version(),
             guides: call.player().guides.reader(),
             archives: call.archives(),
@@ -207,7 +212,8 @@ impl GuideWriter {
     /// Returns the entity tag of everything that the guide depends on. `None` if it also depends on streams.
     fn tag(&self) -> Option<HeaderValue> {
         let tag = self.selection.tag.as_ref().filter(|_| !self.guides.depends_on_streams())?;
-        Some(weak_tag(format!("{tag:?} {:?} {}", self.window, self.version).as_bytes()))
+        let about = (tag, self.window, &self.version, self.for_media_server);
+        Some(weak_tag(format!("{about:?}").as_bytes()))
     }
 
     fn into_function(mut self) -> impl FnMut(&mut String) -> bool + Send + 'static {
@@ -239,13 +245,17 @@ impl GuideWriter {
                 if let Some((id, parts)) = current {
                     match parts.next() {
                         Some(part) => {
-                            let selection = &self.selection;
+                            let (selection, is_marked) = (&self.selection, self.for_media_server);
                             part.for_each(|programme, start, stop, inner| {
                                 let mut has_copy = false;
                                 let replace = |kind, url: &str| {
                                     selection.programme_address(programme, kind, url, &mut has_copy)
                                 };
-                                write_programme_replacing(out, id, (start, stop), inner, replace);
+                                let inner = match is_marked {
+                                    true => for_media_servers(inner),
+                                    false => inner.into(),
+                                };
+                                write_programme_replacing(out, id, (start, stop), &inner, replace);
                             });
                         }
                         None => *current = None,

@@ -32,6 +32,10 @@ pub struct OutputOptions {
     /// Number of past days of programmes that the guide contains. The default is that of the user.
     #[field(example = "1")]
     prev_days: Option<String>,
+    /// `true` for programmes with the categories, episode numbers and marks that media servers read (`Series`, `Movie`,
+    /// `Sports`, `<live/>`), `false` without them. By default Plex, Emby and Jellyfin get them.
+    #[field(example = "true")]
+    media_server: Option<String>,
     /// Id of an output profile that the addresses of streams ask for; 0 is none. Ignored if there is no active one with
     /// this id.
     #[field(example = "1")]
@@ -106,6 +110,12 @@ impl OutputOptions {
         [&self.output_format, &self.output].into_iter().flatten().find_map(|it| OutputFormat::from_name(it))
     }
 
+    /// Returns whether the guide is for a media server. `None` lets the program decide.
+    pub(super) fn media_server(&self) -> Option<bool> {
+        let text = self.media_server.as_deref()?;
+        if means_yes(text) { Some(true) } else { means_no(text).then_some(false) }
+    }
+
     /// Returns the number of days of programmes from now on.
     pub(super) fn days(&self) -> Option<u32> {
         self.days.as_ref()?.trim().parse().ok()
@@ -128,6 +138,7 @@ impl OutputOptions {
             ("tvg_id_source", &self.tvg_id_source),
             ("days", &self.days),
             ("prev_days", &self.prev_days),
+            ("media_server", &self.media_server),
         ];
         for (name, value) in options {
             if let Some(value) = value {

@@ -15,12 +15,13 @@ use super::{Port, plugin_calls, routes_of};
 use crate::testing::Rest;
 
 /// Paths that only users have something at.
-const PERSONAL: [&str; 5] = [
+const PERSONAL: [&str; 6] = [
     "/api/accounts/api-keys/",
     "/api/accounts/users/me/",
     "/api/accounts/users/me/addresses/",
     "/api/channels/favorites/",
     "/api/vod/favorites/",
+    "/api/vod/progress/",
 ];
 
 fn plugin(permissions: Permissions) -> Arc<PluginCaller> {

@@ -18,6 +18,7 @@ mod log_text;
 pub mod logo_cache;
 pub mod matching;
 pub mod metrics;
+pub mod name_cleaning;
 pub mod open_store;
 pub mod plugins;
 pub mod recent_log;

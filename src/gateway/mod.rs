@@ -50,7 +50,7 @@ use services::files::{COMSKIP_CONFIG, Files, Folder};
 use services::http_client::fetch;
 use services::plugins::ApiCalls;
 use services::recent_log::RecentLog;
-use services::{event_watch, matching, store_watch, strm_export};
+use services::{event_watch, matching, name_cleaning, store_watch, strm_export};
 use storage::guide::GuideFiles;
 use storage::plugin_files::PluginFiles;
 use storage::{Models, Store};
@@ -144,6 +144,7 @@ pub struct Gateway {
     /// Present if this machine is a node that shares the configuration.
     node_port: Option<NodePort>,
     strm_schedule: AbortOnDropHandle<()>,
+    names: AbortOnDropHandle<()>,
     archives: AbortOnDropHandle<()>,
 }
 
@@ -277,6 +278,8 @@ impl Gateway {
         let matching = AbortOnDropHandle::new(runtimes.work.spawn(matching));
         let recording_rules =
             AbortOnDropHandle::new(runtimes.work.spawn(context.recordings.recording_rules.clone().follow()));
+        let names = name_cleaning::follow(context.models.clone());
+        let names = AbortOnDropHandle::new(runtimes.work.spawn(names));
         let strm_schedule = strm_export::follow(context.imports.strm_exports.clone());
         let strm_schedule = AbortOnDropHandle::new(runtimes.work.spawn(strm_schedule));
         let archives =
@@ -328,6 +331,7 @@ impl Gateway {
             backup_schedule: None,
             node_port,
             strm_schedule,
+            names,
             cluster_plugins,
             archives,
         })

@@ -34,7 +34,7 @@ use crate::clock::now_ms;
 use crate::matching::matcher;
 
 /// Maximum number of channels that one commit creates, and of those that it changes and removes. Others wait for a commit.
-const CHANNELS_AT_ONCE: usize = 500;
+pub(super) const CHANNELS_AT_ONCE: usize = 500;
 /// Maximum number of plans. More than one is needed only if somebody changes numbers meanwhile.
 const ROUNDS_MAX: usize = 5;
 
@@ -135,7 +135,8 @@ pub(super) fn is_needed(job: &Job) -> bool {
 pub fn repack_group(models: &Models, account: AccountId, group: GroupId) -> Result<u64, RepackError> {
     let link = links(models, account).into_iter().find(|it| it.group == group);
     let link = link.filter(|it| it.auto_channel_sync && it.enabled).ok_or(RepackError::NoSuchGroup)?;
-    let groups = [(group, SyncSettings::read(&link)?)];
+    let settings = SyncSettings { cleaner: Arc::new(models.name_cleaner()), ..SyncSettings::read(&link)? };
+    let groups = [(group, settings)];
     let mut summary = SyncSummary::default();
     for _ in 0..ROUNDS_MAX {
         let channels = models.channels.load();
@@ -183,10 +184,10 @@ fn synced_groups(
     account: AccountId,
 ) -> Result<Vec<(GroupId, SyncSettings)>, SyncSettingsError> {
     let (of_channels, profiles) = (models.groups.load(), models.stream_profiles.load());
-    let logos = models.logos.load();
+    let (logos, cleaner) = (models.logos.load(), Arc::new(models.name_cleaner()));
     let mut groups = Vec::new();
     for link in links(models, account).into_iter().filter(|it| it.auto_channel_sync && it.enabled) {
-        let mut settings = SyncSettings::read(&link)?;
+        let mut settings = SyncSettings { cleaner: Arc::clone(&cleaner), ..SyncSettings::read(&link)? };
         // What was deleted meanwhile no longer counts.
         settings.group_override.take_if(|it| of_channels.get(it.0).is_none());
         settings.stream_profile.take_if(|it| profiles.get(it.0).is_none());
@@ -379,7 +380,7 @@ fn remove(write: &mut Write<'_>, account: AccountId, ids: &[ChannelId]) -> Resul
 }
 
 /// Updates channels. Returns how many of them got all their values.
-fn update(
+pub(super) fn update(
     write: &mut Write<'_>,
     account: AccountId,
     updates: Vec<(ChannelId, AutoChannel)>,

@@ -4,10 +4,10 @@
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
-use super::SyncStream;
 use super::settings::SyncSettings;
+use super::{SyncStream, channel_name};
 use crate::channel::Channel;
-use crate::ids::{GroupId, StreamId};
+use crate::ids::{AccountId, GroupId, StreamId};
 
 /// The values by which a channel and a stream are the same: group, name and guide id.
 type Likeness = (GroupId, String, Option<String>);
@@ -15,6 +15,7 @@ type Likeness = (GroupId, String, Option<String>);
 /// Adds a channel for each wanted stream without one if a channel of this account with the same values is left alone.
 /// Changed channels come first, then those with the least number.
 pub(super) fn adopt<'a>(
+    account: AccountId,
     by_stream: &mut HashMap<StreamId, &'a Channel>,
     wanted: &[SyncStream],
     settings: &HashMap<GroupId, &SyncSettings>,
@@ -40,7 +41,7 @@ pub(super) fn adopt<'a>(
     for stream in new {
         let Some(settings) = settings.get(&stream.group) else { continue };
         let tvg_id = stream.tvg_id.clone().filter(|_| !settings.without_guide);
-        let likeness = (stream.group, super::name_of(stream, settings), tvg_id);
+        let likeness = (stream.group, channel_name(account, &stream.name, settings), tvg_id);
         if let Some(channel) = left.get_mut(&likeness).and_then(Vec::pop) {
             if let Some(auto) = &channel.auto {
                 by_stream.remove(&auto.stream);

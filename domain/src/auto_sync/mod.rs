@@ -19,6 +19,7 @@ pub use self::settings::{NumberingMode, SyncOrder, SyncSettings, SyncSettingsErr
 use crate::account::Account;
 use crate::channel::{AutoChannel, CHANNEL_NAME_CHARS_MAX, Channel, ChannelNumber, SyncedValues};
 use crate::ids::{AccountId, ChannelId, GroupId, GuideChannelId, StreamId};
+use crate::name_cleaning::NameKind;
 use crate::user::UserLevel;
 
 /// Maximum number of channels that the refreshes of one account create. Channels are in memory as a whole.
@@ -136,7 +137,7 @@ pub fn plan_sync<'a>(input: SyncInput<'_>, channels: impl Iterator<Item = &'a Ch
     // Channels of a former provider took them over.
     let taken_over: HashSet<StreamId> = channels.iter().flat_map(|it| it.taken_streams()).collect();
     wanted.retain(|it| by_stream.contains_key(&it.id) || !taken_over.contains(&it.id));
-    adoption::adopt(&mut by_stream, &wanted, &settings);
+    adoption::adopt(input.account, &mut by_stream, &wanted, &settings);
 
     let in_use: HashSet<ChannelId> =
         wanted.iter().filter_map(|it| by_stream.get(&it.id)).map(|it| it.id).collect();
@@ -254,7 +255,7 @@ fn automatic(
     number: Option<ChannelNumber>,
 ) -> AutoChannel {
     let synced = SyncedValues {
-        name: name_of(&stream, settings),
+        name: channel_name(account, &stream.name, settings),
         number,
         group: Some(settings.group_override.unwrap_or(stream.group)),
         logo: settings.custom_logo_url.clone().or(stream.logo),
@@ -266,11 +267,13 @@ fn automatic(
     AutoChannel { account, group: stream.group, stream: stream.id, synced, is_detached: false }
 }
 
-/// Returns the name of the channel of a stream.
-fn name_of(stream: &SyncStream, settings: &SyncSettings) -> String {
-    let renamed = settings.rename.as_ref().map(|it| it.apply(&stream.name).trim().to_owned());
+/// Returns the name of the channel of a stream with this name.
+pub fn channel_name(account: AccountId, stream: &str, settings: &SyncSettings) -> String {
+    let renamed = settings.rename.as_ref().map(|it| it.apply(stream).trim().to_owned());
     let name = renamed.filter(|it| !it.is_empty());
-    let name = name.as_deref().unwrap_or(&stream.name);
+    let name = name.as_deref().unwrap_or(stream);
+    let cleaned = settings.cleaner.clean(NameKind::Channel, account, name);
+    let name = cleaned.as_deref().unwrap_or(name);
     name.chars().filter(|it| !it.is_control()).take(CHANNEL_NAME_CHARS_MAX).collect()
 }
 

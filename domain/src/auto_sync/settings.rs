@@ -1,11 +1,14 @@
 //! The settings of the channels of one group.
 
+use std::sync::Arc;
+
 use regex::Regex;
 use serde_json::{Map, Value};
 
 use crate::account_group::AccountGroup;
 use crate::channel::ChannelNumber;
 use crate::ids::{GroupId, GuideSourceId, LogoId, StreamProfileId};
+use crate::name_cleaning::NameCleaner;
 use crate::pattern::{self, Pattern, PatternError};
 
 /// How the channels of a group get their numbers.
@@ -38,6 +41,8 @@ pub struct SyncSettings {
     pub group_override: Option<GroupId>,
     /// Changes the names.
     pub rename: Option<Pattern>,
+    /// Takes marks of the provider off the names, after `rename`. Not in the link, but in the settings of the gateway.
+    pub cleaner: Arc<NameCleaner>,
     /// Only streams with a matching name get a channel.
     pub include: Option<Regex>,
     /// Streams with a matching name get no channel.
@@ -93,6 +98,7 @@ impl SyncSettings {
         Ok(Self {
             group_override: of.id("group_override")?.map(GroupId),
             rename: rename.map_err(|it| invalid("name_regex_pattern", &it))?,
+            cleaner: Arc::default(),
             include: of.regex("name_match_regex")?,
             exclude: of.regex("name_match_exclude_regex")?,
             order: of.choice(

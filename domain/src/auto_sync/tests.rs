@@ -1,5 +1,7 @@
 //! Tests of the plan of automatic channels, and of channels that follow it.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -7,6 +9,7 @@ use super::*;
 use crate::account::{AccountProfile, PlaylistLocation};
 use crate::account_group::AccountGroup;
 use crate::ids::{AccountGroupId, GuideSourceId, ProfileId};
+use crate::name_cleaning::NameCleaner;
 
 const A: AccountId = AccountId(2);
 const NEWS: GroupId = GroupId(3);
@@ -416,6 +419,21 @@ fn names_are_selected_changed_and_sorted() {
     let reversed = json!({ "channel_sort_order": "name", "channel_sort_reverse": true });
     assert_eq!(of(reversed), ["UK: News 10", "UK: News 9", "UK: Adult", "UK: ", "DE: News"]);
     assert_eq!(of(json!({ "channel_sort_order": "" })), names);
+}
+
+#[test]
+fn channels_get_the_cleaned_name_after_the_pattern_of_their_group() {
+    let rules = json!({ "clean_channels": true, "patterns": ["^News => The News"] });
+    let cleaner = Arc::new(NameCleaner::from_setting(Some(&rules)));
+    let of_group = settings(None, None, json!({ "name_regex_pattern": "^XX\\s+" }));
+    let mut lineup = Lineup::new(&["UK: BBC One FHD", "XX News ᴴᴰ", "HD"]);
+    lineup.sync(&SyncSettings { cleaner, ..of_group.clone() });
+    let names = |lineup: &Lineup| lineup.channels.iter().map(|it| it.name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&lineup), ["BBC One", "The News", "HD"]);
+    assert_eq!(lineup.streams[0].name, "UK: BBC One FHD");
+    lineup.channels[0].name = "One".to_owned();
+    lineup.sync(&of_group);
+    assert_eq!(names(&lineup), ["One", "News ᴴᴰ", "HD"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The description of a recording in a file beside it (NFO), as media servers read it.
 
 use super::Recording;
-use crate::strm::{XML_START, push_element};
+use crate::nfo::{XML_START, push_element};
 use crate::time::iso_millis;
 
 impl Recording {

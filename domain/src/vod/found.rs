@@ -41,6 +41,8 @@ pub struct FoundTitle {
     pub last_modified: Option<i64>,
     /// Other values, such as cast, director and trailer, under the names that panels use.
     pub custom_properties: Map<String, Value>,
+    /// The name without the marks of the provider, by the rules of the admin. Set when the title is imported.
+    pub clean_name: Option<String>,
 }
 
 /// The details of a film or a series, as a provider answered them.
@@ -86,7 +88,13 @@ impl FoundTitle {
             facts: TitleFacts { name: name.into(), ..TitleFacts::default() },
             last_modified: None,
             custom_properties: Map::new(),
+            clean_name: None,
         }
+    }
+
+    /// Returns the name by which titles are compared.
+    pub fn name(&self) -> &str {
+        self.clean_name.as_deref().unwrap_or(&self.facts.name)
     }
 
     /// Shortens texts that are too long, and leaves out values that are none.
@@ -119,6 +127,7 @@ impl FoundTitle {
         relation.facts = self.facts;
         relation.last_modified = self.last_modified;
         relation.custom_properties = self.custom_properties;
+        relation.clean_name = self.clean_name;
     }
 }
 

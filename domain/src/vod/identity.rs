@@ -151,7 +151,7 @@ impl TitleIndex {
         }
         if ids.is_empty() {
             for relation in title.relations.iter().filter(|it| !it.is_pinned) {
-                let name = TitleName::new(&relation.facts.name);
+                let name = TitleName::new(relation.name());
                 self.put_name(&name, year_of(relation, &name), title.id);
             }
         }

@@ -11,6 +11,7 @@ pub mod episode_name;
 pub mod favorites;
 pub mod found;
 pub mod identity;
+pub mod progress;
 pub mod query;
 pub mod regroup;
 pub mod relation;
@@ -27,6 +28,7 @@ pub use self::episode::{Episode, EpisodeAlias, EpisodeFacts, EpisodeOffer};
 pub use self::favorites::TitleFavorites;
 pub use self::found::{FoundCategory, FoundDetails, FoundEpisode, FoundTitle};
 pub use self::identity::{NAMES_PER_ID_MAX, TitleIndex};
+pub use self::progress::{WatchProgress, WatchedId, WatchedItem};
 pub use self::relation::{MatchReason, Relation, RelationId, TitleDetails};
 pub use self::sync::{KindSync, VodSync};
 pub use self::title::{

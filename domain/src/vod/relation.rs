@@ -40,6 +40,9 @@ pub struct Relation {
     pub label: Option<String>,
     /// The values of the provider's list.
     pub facts: TitleFacts,
+    /// The name in place of that of the list, where the rules of the admin clean it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clean_name: Option<String>,
     /// Those of its details, which complete the values of the list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Box<TitleFacts>>,
@@ -121,6 +124,7 @@ impl Relation {
             extension: String::new(),
             label: None,
             facts: TitleFacts::default(),
+            clean_name: None,
             details: None,
             details_at: None,
             last_modified: None,
@@ -158,6 +162,16 @@ impl Relation {
     /// Returns whether the episodes of the series have to be loaded: they never were, or the provider changed them since.
     pub fn needs_episodes(&self) -> bool {
         self.episodes_at.is_none() || self.last_modified != self.episodes_of
+    }
+
+    /// Returns the name that is shown and compared: the cleaned one, else that of the provider. Empty if unknown.
+    pub fn name(&self) -> &str {
+        self.clean_name.as_deref().unwrap_or_else(|| self.provider_name())
+    }
+
+    /// Returns the name as the provider writes it. Empty if unknown.
+    pub fn provider_name(&self) -> &str {
+        self.first(|it| Some(&*it.name).filter(|it| !it.is_empty())).unwrap_or_default()
     }
 
     /// Returns the first value among those of the list and those of the details.

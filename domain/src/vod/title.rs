@@ -248,8 +248,8 @@ impl Title {
 
     /// Returns the name in force.
     pub fn name(&self) -> &str {
-        self.text(self.edits.name.as_deref(), |it| Some(&*it.name).filter(|it| !it.is_empty()))
-            .unwrap_or_default()
+        let named = || self.relations.iter().map(Relation::name).find(|it| !it.is_empty());
+        self.edits.name.as_deref().or_else(named).unwrap_or_default()
     }
 
     pub fn description(&self) -> Option<&str> {

@@ -4,6 +4,7 @@
 //! its year; what is left over distinguishes versions.
 
 use crate::guide::words::WordSplitter;
+use crate::name_cleaning::is_film_version;
 
 /// Years that a name can state.
 const YEARS: std::ops::RangeInclusive<u16> = 1900..=2100;
@@ -149,7 +150,7 @@ fn is_code(mark: &str) -> bool {
     let mut n = 0;
     parts.into_iter().all(|it| {
         n += 1;
-        is_short(it) || is_version(it)
+        is_short(it) || is_film_version(it)
     }) && (1..=3).contains(&n)
 }
 
@@ -171,7 +172,7 @@ fn trailing_mark(text: &str) -> Option<(&str, Mark<'_>)> {
         if let Some(year) = year(inside) {
             return Some((before, Mark::Year(year)));
         }
-        let is_mark = is_code(inside) || inside.split([' ', '-', '/', ',']).all(is_version);
+        let is_mark = is_code(inside) || inside.split([' ', '-', '/', ',']).all(is_film_version);
         return is_mark.then_some((before, Mark::Version(inside)));
     }
     let (before, word) = text.rsplit_once([' ', '|'])?;
@@ -186,7 +187,7 @@ fn trailing_mark(text: &str) -> Option<(&str, Mark<'_>)> {
             None => BARE_YEARS.contains(&year).then_some((trimmed, Mark::BareYear(year))),
         };
     }
-    is_version(word).then_some((trimmed, Mark::Version(word)))
+    is_film_version(word).then_some((trimmed, Mark::Version(word)))
 }
 
 fn is_title_with_year(name: &str) -> bool {
@@ -197,71 +198,6 @@ fn is_title_with_year(name: &str) -> bool {
 fn year(text: &str) -> Option<u16> {
     let is_plain = text.len() == 4 && text.bytes().all(|it| it.is_ascii_digit());
     text.parse().ok().filter(|it| is_plain && YEARS.contains(it))
-}
-
-/// Returns whether a word states a version: quality, format, or languages.
-fn is_version(word: &str) -> bool {
-    // The longest one has ten letters.
-    if word.len() > 10 || !word.is_ascii() {
-        return false;
-    }
-    let lower = word.to_ascii_lowercase();
-    matches!(
-        &*lower,
-        "4k" | "8k"
-            | "uhd"
-            | "fhd"
-            | "hd"
-            | "sd"
-            | "hdr"
-            | "hdr10"
-            | "hdr10+"
-            | "dv"
-            | "hevc"
-            | "h264"
-            | "h265"
-            | "x264"
-            | "x265"
-            | "av1"
-            | "10bit"
-            | "480p"
-            | "576p"
-            | "720p"
-            | "1080p"
-            | "1080i"
-            | "2160p"
-            | "3d"
-            | "imax"
-            | "multi"
-            | "dual"
-            | "vostfr"
-            | "vost"
-            | "vf"
-            | "vff"
-            | "vo"
-            | "dubbed"
-            | "subbed"
-            | "dub"
-            | "sub"
-            | "subs"
-            | "cam"
-            | "hdcam"
-            | "hdts"
-            | "web"
-            | "webrip"
-            | "web-dl"
-            | "webdl"
-            | "bluray"
-            | "bdrip"
-            | "brrip"
-            | "dvdrip"
-            | "remux"
-            | "atmos"
-            | "ac3"
-            | "lq"
-            | "hq"
-            | "60fps"
-    )
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use domain::account::CUSTOM_ACCOUNT;
 use domain::channel::Channel;
 use domain::guide::channel::GuideChannel;
-use domain::guide::programme::{Programme, ProgrammeIcon, ProgrammeImage, ProgrammeUrl};
+use domain::guide::programme::{EpisodeNumber, Programme, ProgrammeIcon, ProgrammeImage, ProgrammeUrl};
 use domain::guide::source::{GuideSource, GuideSourceKind};
 use domain::ids::{ChannelId, GuideChannelId, GuideSourceId, StreamId, UserId};
 use domain::source_url::SourceUrl;
@@ -100,6 +100,35 @@ async fn a_guide_has_the_programmes_of_visible_channels_under_the_ids_of_the_pla
         [programmes_on("one", &["today", "tomorrow"]), programmes_on("ONE", &["today", "tomorrow"])].concat();
     assert_eq!(programmes(&text), expected);
     assert!(guide(&rest, ADMIN, "").await.contains("<title>Two today</title>"));
+}
+
+#[tokio::test]
+async fn media_servers_get_the_marks_that_they_read() {
+    let now = now();
+    let rest = with_guide(now).await;
+    let number = EpisodeNumber { system: Some("onscreen".to_owned()), value: "S02E03".to_owned() };
+    let live = Programme {
+        episode_numbers: vec![number],
+        is_live: true,
+        is_new: true,
+        ..programme(now, -1, 1, "One")
+    };
+    put_guide(&rest, guide_source(1, GuideSourceKind::Xmltv), vec![(1, "one", vec![live])]).await;
+    let read = async |agent: &str, query: &str| {
+        let path = format!("/xmltv.php?{}&{query}", rest.query_login(STREAMER));
+        let answer = rest.send("GET", &path, &[("user-agent", agent)], "").await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        let tag = answer.headers.get("etag").cloned();
+        let marks =
+            ["<category lang=\"en\">Series</category>", "<episode-num system=\"xmltv_ns\">1.2.<", "<live/>"];
+        (marks.map(|it| answer.text.contains(it)), tag)
+    };
+    let plain = read("Kodi/20.1", "").await;
+    let marked = read("Jellyfin-Server/10.9.0", "").await;
+    assert_eq!((plain.0, marked.0), ([false; 3], [true; 3]));
+    assert_ne!(plain.1, marked.1);
+    assert_eq!(read("Kodi/20.1", "media_server=true").await.0, [true; 3]);
+    assert_eq!(read("PlexMediaServer/1.40.1", "media_server=false").await.0, [false; 3]);
 }
 
 #[tokio::test]

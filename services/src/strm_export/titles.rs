@@ -10,8 +10,8 @@ use storage::Models;
 
 use super::ExportOrder;
 use super::files::ExportFiles;
-use crate::addresses::{TitleAddresses, image_address};
-use crate::titles::SeenTitles;
+use crate::addresses::{TitleAddresses, backdrop_address, episode_image_address, image_address};
+use crate::titles::{Properties, SeenTitles};
 
 /// Puts the files of all titles. Returns the number of files.
 pub(super) fn put_titles(
@@ -67,7 +67,7 @@ struct Export<'a> {
 
 impl Export<'_> {
     fn put_film(&mut self, film: &Title) {
-        let picture = self.picture(film);
+        let texts = TitleTexts::new(self.origin, film);
         let versions = self.seen.versions(film);
         let is_single = versions.len() == 1;
         let versions: Vec<_> = versions
@@ -83,30 +83,60 @@ impl Export<'_> {
             })
             .collect();
         let put = &mut put_into(self.files, &mut self.n_files, &mut self.failure);
-        self.tree.add_film(&strm_title(film, &picture), &versions, put);
+        self.tree.add_film(&strm_title(film, &texts), &versions, put);
     }
 
     fn put_series(&mut self, series: &Title, episodes: &[Episode]) {
-        let picture = self.picture(series);
+        let texts = TitleTexts::new(self.origin, series);
         let offered: HashSet<_> = self.seen.versions(series).into_iter().map(|it| it.id).collect();
-        let names: Vec<String> = episodes.iter().map(Episode::name).collect();
+        let names: Vec<(String, String)> =
+            episodes.iter().map(|it| (it.name(), episode_picture(self.origin, it))).collect();
         let episodes: Vec<_> = episodes
             .iter()
             .zip(&names)
-            .filter_map(|(it, name)| {
+            .filter_map(|(it, (name, picture))| {
                 let offer = it.offers.iter().find(|it| offered.contains(&it.relation))?;
                 let address = self.addresses.episode(it.id.0, &offer.extension);
-                Some(strm_episode(it, name, address))
+                Some(strm_episode(it, name, picture, address))
             })
             .collect();
         let put = &mut put_into(self.files, &mut self.n_files, &mut self.failure);
-        self.tree.add_series(&strm_title(series, &picture), &episodes, put);
+        self.tree.add_series(&strm_title(series, &texts), &episodes, put);
     }
+}
 
-    fn picture(&self, title: &Title) -> String {
-        let has_picture = title.logo().is_some();
-        if has_picture { image_address(self.origin, title) } else { String::new() }
+/// The facts of a title that are not among its fields.
+struct TitleTexts {
+    original_name: String,
+    date: String,
+    directors: String,
+    actors: String,
+    countries: String,
+    trailer: String,
+    picture: String,
+    fanart: String,
+}
+
+impl TitleTexts {
+    fn new(origin: &str, title: &Title) -> Self {
+        let properties = Properties::from_title(title, None);
+        let backdrop = properties.backdrops().first().map(|it| backdrop_address(origin, title, 0, it));
+        Self {
+            original_name: properties.original_name(),
+            date: properties.release_date(),
+            directors: properties.director(),
+            actors: properties.cast(),
+            countries: properties.country(),
+            trailer: properties.trailer(),
+            picture: title.logo().map(|_| image_address(origin, title)).unwrap_or_default(),
+            fanart: backdrop.unwrap_or_default(),
+        }
     }
+}
+
+fn episode_picture(origin: &str, episode: &Episode) -> String {
+    let picture = episode.first(|it| it.logo.as_deref());
+    picture.map(|it| episode_image_address(origin, episode, it)).unwrap_or_default()
 }
 
 /// Returns a function that puts files until one fails.
@@ -123,24 +153,35 @@ fn put_into<'a>(
     }
 }
 
-fn strm_title<'a>(title: &'a Title, picture: &'a str) -> StrmTitle<'a> {
+fn strm_title<'a>(title: &'a Title, texts: &'a TitleTexts) -> StrmTitle<'a> {
     StrmTitle {
         id: title.id.number(),
         name: title.name(),
         year: title.year().map(u32::from),
         ids: ExternalIds { tmdb: title.tmdb_id(), imdb: title.imdb_id() },
         facts: TitleFacts {
+            original_name: &texts.original_name,
             plot: title.description().unwrap_or_default(),
             genre: title.genre().unwrap_or_default(),
             rating: title.rating().unwrap_or_default(),
-            date: "",
+            date: &texts.date,
             duration_secs: title.duration_secs(),
-            picture,
+            directors: &texts.directors,
+            actors: &texts.actors,
+            countries: &texts.countries,
+            trailer: &texts.trailer,
+            picture: &texts.picture,
+            fanart: &texts.fanart,
         },
     }
 }
 
-fn strm_episode<'a>(episode: &'a Episode, name: &'a str, address: String) -> StrmEpisode<'a> {
+fn strm_episode<'a>(
+    episode: &'a Episode,
+    name: &'a str,
+    picture: &'a str,
+    address: String,
+) -> StrmEpisode<'a> {
     StrmEpisode {
         name: episode.first(|it| Some(&*it.name).filter(|it| !it.is_empty())).map_or("", |_| name),
         season: episode.season,
@@ -151,11 +192,11 @@ fn strm_episode<'a>(episode: &'a Episode, name: &'a str, address: String) -> Str
         },
         facts: TitleFacts {
             plot: episode.first(|it| it.description.as_deref()).unwrap_or_default(),
-            genre: "",
             rating: episode.first(|it| it.rating.as_deref()).unwrap_or_default(),
             date: episode.first(|it| it.air_date.as_deref()).unwrap_or_default(),
             duration_secs: episode.first(|it| it.duration_secs),
-            picture: "",
+            picture,
+            ..TitleFacts::default()
         },
         versions: vec![StrmVersion { id: episode.id.0, label: "", address }],
     }

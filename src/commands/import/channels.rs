@@ -18,7 +18,7 @@ const STREAMS_AT_ONCE: usize = 1_000;
 /// Blocks.
 pub(super) fn make(models: &Models, account: AccountId, groups: &[String]) -> anyhow::Result<String> {
     let streams = streams_without_channel(models, account, groups)?;
-    let mut maker = ChannelMaker::new(&models.channels.load());
+    let mut maker = ChannelMaker::new(models);
     for some in streams.chunks(STREAMS_AT_ONCE) {
         let some = some.to_vec();
         // An error discards the channels of this write; those of the writes before stay.

@@ -13,6 +13,7 @@ use domain::account::{Account, RefreshRecord};
 use domain::account_addresses::AddressRecord;
 use domain::account_group::AccountGroup;
 use domain::channel::Channel;
+use domain::core_settings::NAME_SETTINGS;
 use domain::group::Group;
 use domain::guide::index::GuideIndex;
 use domain::guide::matching::GuideAlias;
@@ -21,6 +22,7 @@ use domain::guide::state::GuideState;
 use domain::integration::{Integration, IntegrationState};
 use domain::lineup::Lineup;
 use domain::logo::Logo;
+use domain::name_cleaning::NameCleaner;
 use domain::notice::{DismissedNotices, Notice};
 use domain::output_profile::OutputProfile;
 use domain::panel::ProfileInfo;
@@ -146,6 +148,12 @@ impl Models {
             vod_index: VodIndex::start(&store)?,
             store,
         })
+    }
+
+    /// Returns the rules by which names of films, series and channels are cleaned.
+    pub fn name_cleaner(&self) -> NameCleaner {
+        let settings = self.settings.load();
+        NameCleaner::from_setting(settings.one_by("key", NAME_SETTINGS).map(|it| &it.value))
     }
 
     /// Returns the server group of an account, with all its accounts.

@@ -49,12 +49,12 @@ fn is_symbol(it: char) -> bool {
 }
 
 /// Returns whether a character is a part of a mark wherever it is.
-pub(super) fn is_glyph(it: char) -> bool {
+pub(crate) fn is_glyph(it: char) -> bool {
     is_symbol(it) || plain_letter(it).is_some()
 }
 
 /// Returns the text with plain letters in place of those that are set apart.
-pub(super) fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     // Emoji can have a selector after them.
     text.chars().filter(|it| *it != '\u{FE0F}').map(|it| plain_letter(it).unwrap_or(it)).collect()
 }

@@ -14,6 +14,7 @@ mod words;
 
 use std::borrow::Cow;
 
+pub(crate) use self::glyphs::{is_glyph, plain as plain_letters};
 use self::peel::Peeler;
 use self::words::Word;
 pub(crate) use self::words::{EPISODE_WORDS, SEASON_WORDS};

@@ -14,13 +14,13 @@ impl Country {
     }
 
     /// Returns the country of a lower-case code.
-    pub(super) fn from_code(code: &str) -> Option<Self> {
+    pub(crate) fn from_code(code: &str) -> Option<Self> {
         let row = COUNTRIES.iter().find(|it| it.code == code || it.others.contains(&code))?;
         row.country()
     }
 
     /// Returns the country of a lower-case name without accents.
-    pub(super) fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         COUNTRIES.iter().find(|it| it.names.contains(&name))?.country()
     }
 }

@@ -8,6 +8,7 @@ mod addresses;
 mod brief;
 mod episode;
 mod id;
+mod media_server;
 mod names;
 mod parts;
 mod read;
@@ -19,6 +20,7 @@ use std::borrow::Cow;
 pub use self::addresses::{AddressKind, push_replacing_addresses};
 pub(crate) use self::brief::brief_from_xml;
 pub use self::id::ProgrammeId;
+pub use self::media_server::for_media_servers;
 pub use self::parts::{
     Credit, CreditRole, EpisodeNumber, ImageKind, LengthUnit, LocalText, PreviouslyShown, ProgrammeAudio,
     ProgrammeIcon, ProgrammeImage, ProgrammeLength, ProgrammeRating, ProgrammeReview, ProgrammeSubtitles,

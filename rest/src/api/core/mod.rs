@@ -4,6 +4,7 @@ mod audit;
 mod environment;
 mod health;
 mod logs;
+mod names;
 mod nodes;
 mod notifications;
 mod output_profiles;
@@ -27,6 +28,7 @@ pub(super) fn routes() -> Vec<Route> {
         environment::routes(),
         health::routes(),
         logs::routes(),
+        names::routes(),
         nodes::routes(),
         notifications::routes(),
         output_profiles::routes(),

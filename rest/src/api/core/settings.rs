@@ -8,13 +8,14 @@ use actors::{check_cron, check_time_zone};
 use config::{NetworkClass, NetworkRules, PublicUrl, wrong_level};
 use domain::backup_schedule::BackupSchedule;
 use domain::core_settings::{
-    self, BACKUP_SETTINGS, DEFAULT_TIME_ZONE, DVR_SETTINGS, EPG_SETTINGS, LIBRARY_SETTINGS, NETWORK_ACCESS,
-    PROXY_SETTINGS, SETTING_KEYS, STREAM_SETTINGS, SYSTEM_SETTINGS, SettingChecks, TIMESHIFT_SETTINGS,
-    TUNER_SETTINGS, USER_LIMIT_SETTINGS,
+    self, BACKUP_SETTINGS, DEFAULT_TIME_ZONE, DVR_SETTINGS, EPG_SETTINGS, LIBRARY_SETTINGS, NAME_SETTINGS,
+    NETWORK_ACCESS, PROXY_SETTINGS, SETTING_KEYS, STREAM_SETTINGS, SYSTEM_SETTINGS, SettingChecks,
+    TIMESHIFT_SETTINGS, TUNER_SETTINGS, USER_LIMIT_SETTINGS,
 };
 use domain::guide::matching::MatchSettings;
 use domain::guide::placeholders::PlaceholderSettings;
 use domain::library_settings::LibrarySettings;
+use domain::name_cleaning::NameCleaning;
 use domain::output_profile::OutputProfile;
 use domain::recording::DvrSettings;
 use domain::setting::CoreSetting;
@@ -202,6 +203,7 @@ fn description(key: &str) -> &'static str {
             "How channels are matched with the channels of guides, and placeholders of channels without a guide."
         }
         LIBRARY_SETTINGS => "How films and series are shown to players, and exported as STRM files.",
+        NAME_SETTINGS => "Which names of films, series and channels lose the marks of providers.",
         DVR_SETTINGS => "How recordings are named, padded, and who schedules them.",
         TIMESHIFT_SETTINGS => "How much of the past of channels the gateway keeps itself.",
         _ => "",
@@ -222,6 +224,7 @@ fn defaults(key: &str, context: &RestContext) -> Map<String, Value> {
             return members;
         }
         LIBRARY_SETTINGS => return LibrarySettings::default().to_setting(),
+        NAME_SETTINGS => return NameCleaning::default().to_setting(),
         DVR_SETTINGS => return DvrSettings::default().to_setting(),
         TIMESHIFT_SETTINGS => return TimeShiftSettings::default().to_setting(),
         PROXY_SETTINGS => {
@@ -277,6 +280,7 @@ mod tests {
                 "epg_settings",
                 "library_settings",
                 "timeshift_settings",
+                "name_settings",
             ]
         );
         assert_eq!(rows["results"][0]["defaults"]["stall_timeout"], json!(5.0));
@@ -292,7 +296,7 @@ mod tests {
             })
         );
         assert_eq!(rows["results"][2]["value"], json!({}));
-        assert_eq!(rest.standard("GET", "/api/core/settings/12/", Value::Null).await.status, 404);
+        assert_eq!(rest.standard("GET", "/api/core/settings/13/", Value::Null).await.status, 404);
         assert_eq!(rest.standard("GET", "/api/core/settings/0/", Value::Null).await.status, 404);
     }
 

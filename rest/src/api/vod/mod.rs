@@ -11,6 +11,7 @@ mod favorites;
 mod filters;
 mod images;
 mod logo_delete;
+mod progress;
 mod providers;
 mod regroup;
 mod stale;
@@ -35,6 +36,7 @@ pub(super) fn routes() -> Vec<Route> {
         images::routes(),
         logo_delete::routes(),
         favorites::routes(),
+        progress::routes(),
         exports::routes(),
     ];
     routes.into_iter().flatten().collect()

@@ -285,15 +285,19 @@ async fn an_export_needs_its_settings_and_reports_what_it_did() {
     let url = json!({ "value": { "public_url": "https://tv.example" } });
     assert_eq!(rest.admin("PATCH", "/api/core/settings/3/", url).await.status, 200);
     let state = exported(&rest).await;
-    // Two versions and the facts of a film, another film with facts, three episodes with facts, and those of the series.
-    assert_eq!((&state["error"], &state["written"], &state["kept"]), (&Value::Null, &json!(12), &json!(0)));
+    // Two versions of a film, another film, three episodes, each with facts, and those of the series.
+    assert_eq!((&state["error"], &state["written"], &state["kept"]), (&Value::Null, &json!(13), &json!(0)));
     let secret = rest.auth.player_secret(&rest.user(STREAMER));
     let login = format!("https://tv.example/movie/streamer/{}", secret.expose());
     let film = folder.path().join("Movies/Metropolis (1927) [tmdbid-19]");
     let read = |name: &str| std::fs::read_to_string(film.join(name)).unwrap();
     assert_eq!(read("Metropolis (1927) [tmdbid-19].strm"), format!("{login}/17.mkv\n"));
     assert_eq!(read("Metropolis (1927) [tmdbid-19] - 4K.strm"), format!("{login}/18.mkv\n"));
-    assert!(read("movie.nfo").contains("<title>Metropolis</title>"));
+    for name in ["Metropolis (1927) [tmdbid-19].nfo", "Metropolis (1927) [tmdbid-19] - 4K.nfo"] {
+        let facts = read(name);
+        assert!(facts.contains("<title>Metropolis</title>"), "{facts}");
+        assert!(facts.contains("<director>Fritz Lang</director>") && !facts.contains(SECRET), "{facts}");
+    }
     assert!(
         folder.path().join("Series/Andor (2022)/Season 01/Andor S01E02 - That Would Be Me.strm").exists()
     );

@@ -282,10 +282,10 @@ fn land_details(
     now: i64,
 ) -> Result<Title, LandError> {
     let (mut title, before) = title_of(write, relation)?;
-    let name = TitleName::new(&before.facts.name);
+    let name = TitleName::new(before.name());
     for other in with_ids(write, &title, &found.facts.ids)? {
         // A provider that gives one id to several titles is mistaken.
-        let of_account = other.relations_of(before.account).map(|it| TitleName::new(&it.facts.name).words);
+        let of_account = other.relations_of(before.account).map(|it| TitleName::new(it.name()).words);
         let mut names: Vec<String> = of_account.filter(|it| *it != name.words).collect();
         names.sort_unstable();
         names.dedup();

@@ -16,6 +16,7 @@ use std::{fmt, io};
 
 use domain::account::{Account, RefreshOutcome};
 use domain::ids::{AccountId, VodCategoryId};
+use domain::name_cleaning::NameCleaner;
 use domain::playlist::delta::{MissingAction, SeenAgain, StalePolicy};
 use domain::vod::delta::{EntryChange, KnownRelations};
 use domain::vod::identity::{Belongs, EntryIdentity, IdNames, TitleIndex, contradicts};
@@ -26,6 +27,7 @@ use domain::vod::{
 use serde::{Deserialize, Serialize};
 
 use super::admin::{current, merge};
+use super::names::{name_cleaner, uncleaned};
 use super::packed::PackedList;
 use super::{VodTitles, random_u128};
 use crate::error::{Error, Result};
@@ -172,6 +174,11 @@ pub(super) enum TitleChange {
     },
     Remove {
         relation: RelationId,
+    },
+    /// The rules that clean names changed.
+    Clean {
+        relation: RelationId,
+        name: Option<String>,
     },
     /// The order of the relations changed with the priorities of accounts.
     Sort,
@@ -324,6 +331,7 @@ struct Landing<'a> {
     before: Option<KindSync>,
     known: KnownRelations,
     index: TitleIndex,
+    cleaner: NameCleaner,
     names: IdNames,
     ids: NewIds,
     changes: TitleChanges,
@@ -356,6 +364,7 @@ impl<'a> Landing<'a> {
             before: record.and_then(|it| it.kind_sync(sync.kind).cloned()),
             known: KnownRelations::new(sync.account),
             index: TitleIndex::default(),
+            cleaner: name_cleaner(store)?,
             names: IdNames::default(),
             ids: NewIds::default(),
             changes: TitleChanges::default(),
@@ -364,10 +373,10 @@ impl<'a> Landing<'a> {
         };
         let mut pushed = Ok(());
         let is_wanted = |id: TitleId| id.kind() == sync.kind;
-        titles.while_each_id(is_wanted, |title| {
+        titles.while_each_id(is_wanted, |mut title| {
+            pushed = landing.mend(&mut title);
             landing.known.add(&title);
             landing.index.add(&title);
-            pushed = landing.mend(&title);
             pushed.is_ok() && !is_stopped()
         })?;
         pushed?;
@@ -379,8 +388,14 @@ impl<'a> Landing<'a> {
         Ok(landing)
     }
 
-    /// Applies changes of accounts to a stored title: their priorities, and those that were deleted.
-    fn mend(&mut self, title: &Title) -> io::Result<()> {
+    /// Applies changes of accounts and of rules to a stored title: their priorities, those that were deleted, and names.
+    fn mend(&mut self, title: &mut Title) -> io::Result<()> {
+        for (relation, name) in uncleaned(title, &self.cleaner).collect::<Vec<_>>() {
+            if let Some(known) = title.relation_mut(relation) {
+                known.clean_name.clone_from(&name);
+            }
+            self.changes.push(title.id, TitleChange::Clean { relation, name })?;
+        }
         for relation in title.relations.iter().filter(|it| !self.priorities.contains_key(&it.account)) {
             self.changes.push(title.id, TitleChange::Remove { relation: relation.id })?;
         }
@@ -418,6 +433,8 @@ impl<'a> Landing<'a> {
         found.for_each(&mut |mut title| {
             n += 1;
             title.limit();
+            title.clean_name =
+                self.cleaner.clean(self.sync.kind.into(), self.sync.account, &title.facts.name);
             let visited = match () {
                 () if n.is_multiple_of(1_000) && (self.is_stopped)() => Err(LandError::Stopped),
                 () if self.enabled.contains(&title.category) => visit(self, title),
@@ -435,7 +452,7 @@ impl<'a> Landing<'a> {
             landing.landed.n_found += 1;
             landing.known.list(&found.provider_id);
             if !found.facts.ids.is_empty() {
-                landing.names.add(&found.facts.ids, &TitleName::new(&found.facts.name));
+                landing.names.add(&found.facts.ids, &TitleName::new(found.name()));
             }
             Ok(())
         })?;
@@ -468,14 +485,14 @@ impl<'a> Landing<'a> {
         // Most names are read for this only, if at all.
         let mut name = None;
         if found.facts.year.is_none() {
-            let read = name.insert(TitleName::new(&found.facts.name));
+            let read = name.insert(TitleName::new(found.name()));
             found.facts.year = read.year;
         }
         let change = self.known.compare(&found);
         if change == EntryChange::Same {
             return Ok(());
         }
-        let name = name.unwrap_or_else(|| TitleName::new(&found.facts.name));
+        let name = name.unwrap_or_else(|| TitleName::new(found.name()));
         match change {
             EntryChange::Same => {}
             EntryChange::Twice => self.landed.n_twice += 1,
@@ -543,7 +560,7 @@ impl<'a> Landing<'a> {
             match belongs {
                 Belongs::New if is_other => {
                     // With the same name, the provider has corrected an id.
-                    let is_same_name = TitleName::new(&before.facts.name).words == name.words;
+                    let is_same_name = TitleName::new(before.name()).words == name.words;
                     if stored.relations.len() > 1 || !is_same_name {
                         let to = self.new_title()?;
                         return self.move_to(title, to, relation, MatchReason::First, found, name);
@@ -676,7 +693,7 @@ fn is_sorted(title: &Title, priorities: &HashMap<AccountId, i32>) -> bool {
 }
 
 /// Applies all changes, range by range.
-fn apply_all(
+pub(super) fn apply_all(
     store: &Store,
     changes: &TitleChanges,
     priorities: &Priorities,
@@ -841,6 +858,11 @@ fn changed(
             TitleChange::Remove { relation } => {
                 title.relations.retain(|it| it.id != *relation);
                 removed.relations.push((title.id, *relation));
+            }
+            TitleChange::Clean { relation, name } => {
+                if let Some(known) = title.relation_mut(*relation) {
+                    known.clean_name.clone_from(name);
+                }
             }
             TitleChange::Sort => {}
         }

@@ -5,6 +5,7 @@ mod categories;
 mod episodes;
 mod imported;
 mod landing;
+mod names;
 mod packed;
 
 use std::sync::Arc;

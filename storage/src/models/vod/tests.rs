@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::account::{Account, AccountProfile, PlaylistLocation, RefreshOutcome};
+use domain::core_settings::NAME_SETTINGS;
 use domain::ids::{AccountId, EpisodeId, ProfileId, VodCategoryId};
+use domain::setting::CoreSetting;
 use domain::undo::UndoChange;
 use domain::vod::{
     AccountCategory, Episode, EpisodeFacts, ExternalIds, FoundCategory, FoundDetails, FoundEpisode,
@@ -11,7 +13,7 @@ use domain::vod::{
     VodCategory, VodSync, uuid_of,
 };
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::error::Error;
@@ -184,6 +186,37 @@ impl Shelf {
 
 fn relations(of: &[(u32, &str)]) -> Vec<(u32, String)> {
     of.iter().map(|it| (it.0, it.1.to_owned())).collect()
+}
+
+#[test]
+fn names_are_cleaned_by_the_rules_and_join_titles_of_several_accounts() {
+    let mut shelf = Shelf::new();
+    let found = [shelf.film("1", "VOD ✪ Ronin [4K]", ""), shelf.film("2", "EN - Heat (1995)", "949")];
+    let other = [shelf.film("7", "Ronin 4K", "")];
+    shelf.land(ACCOUNT, &found).unwrap();
+    shelf.land(OTHER, &other).unwrap();
+    assert_eq!(shelf.list().len(), 3);
+    let value = json!({ "clean_movies": true, "patterns": ["^VOD ✪ => "] });
+    let setting =
+        CoreSetting { id: 1, key: NAME_SETTINGS.to_owned(), name: "Names".to_owned(), value: value.clone() };
+    let put = |shelf: &Shelf, value: Value| {
+        let setting = CoreSetting { value, ..setting.clone() };
+        shelf.store.write_blocking(move |write| write.put(&setting)).unwrap();
+    };
+    put(&shelf, value);
+    assert_eq!(shelf.titles.clean_names(shelf.now, &|| false).unwrap(), 3);
+    assert_eq!(shelf.titles.clean_names(shelf.now, &|| false).unwrap(), 0);
+    let names = |shelf: &Shelf| shelf.list().into_iter().map(|it| it.1).collect::<BTreeSet<_>>();
+    assert_eq!(names(&shelf), ["Heat (1995)", "Ronin"].map(str::to_owned).into());
+    shelf.land(ACCOUNT, &found).unwrap();
+    assert_eq!(shelf.titles.clean_names(shelf.now, &|| false).unwrap(), 0);
+    // A new entry is cleaned and joined while it is imported.
+    shelf.land(OTHER, &[other[0].clone(), shelf.film("8", "VOD ✪ Ronin", "")]).unwrap();
+    let joined = shelf.list().into_iter().filter(|it| it.1 == "Ronin").map(|it| it.2.len());
+    assert_eq!(joined.max(), Some(2));
+    put(&shelf, json!({}));
+    shelf.land(ACCOUNT, &found).unwrap();
+    assert!(names(&shelf).contains("VOD ✪ Ronin [4K]") && names(&shelf).contains("EN - Heat (1995)"));
 }
 
 #[test]

@@ -148,6 +148,7 @@ fn now() -> Vec<Value> {
         written(&samples::account_category()),
         written(&samples::vod_sync()),
         written(&samples::title_favorites()),
+        written_as("progress", &samples::watch_progress()),
     ]
 }
 

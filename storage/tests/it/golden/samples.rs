@@ -64,7 +64,7 @@ use domain::vod::regroup::TitleShape;
 use domain::vod::{
     AccountCategory, Episode, EpisodeAlias, EpisodeFacts, EpisodeOffer, ExternalIds, KindSync, MatchReason,
     Relation, RelationId, Title, TitleAlias, TitleDetails, TitleEdits, TitleFacts, TitleFavorites, TitleId,
-    TitleKind, VodCategory, VodSync, uuid_of,
+    TitleKind, VodCategory, VodSync, WatchProgress, WatchedId, WatchedItem, uuid_of,
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -975,7 +975,21 @@ pub(super) fn account_category() -> AccountCategory {
 
 pub(super) fn title_favorites() -> TitleFavorites {
     let titles = vec![TitleId::movie(7).unwrap(), TitleId::series(7).unwrap()];
-    TitleFavorites { user: UserId(3), titles, updated_at: 1_700_000_000_000 }
+    TitleFavorites { titles, updated_at: 1_700_000_000_000, ..TitleFavorites::new(UserId(3)) }
+}
+
+pub(super) fn watch_progress() -> TitleFavorites {
+    let film = WatchedItem {
+        id: WatchedId::Movie(TitleId::movie(7).unwrap()),
+        position_secs: 1_200,
+        duration_secs: Some(9_180),
+        is_watched: true,
+        n_watched: 2,
+        at: 1_700_000_000_000,
+    };
+    let id = WatchedId::Episode(EpisodeId(31));
+    let episode = WatchedItem { id, duration_secs: None, is_watched: false, n_watched: 0, ..film.clone() };
+    TitleFavorites { progress: WatchProgress { items: vec![film, episode] }, ..title_favorites() }
 }
 
 pub(super) fn vod_sync() -> VodSync {

@@ -11,7 +11,31 @@ export interface Playable {
 	save: () => Promise<void>;
 	/** Whether the file is still being written. */
 	isGrowing?: () => boolean;
+	/** Where the viewer stopped the last time. */
+	progress?: Progress;
 }
+
+/** Where a viewer stopped, which the gateway stores. */
+export interface Progress {
+	/** Returns the position to begin at, in seconds. */
+	start: () => Promise<number>;
+	/** Stores the position, in seconds. */
+	tell: (position: number, duration: number | null) => void;
+}
+
+/** Returns the values of a position for the gateway. */
+const progressOf = (position: number, duration: number | null) => ({
+	position_secs: Math.max(0, Math.floor(position)),
+	...(duration ? { duration_secs: Math.floor(duration) } : {}),
+});
+
+/** A position that cannot be read or stored disturbs nobody. */
+const startOf = async (read: Promise<{ position_secs: number }>): Promise<number> =>
+	read.then(
+		(it) => it.position_secs,
+		() => 0,
+	);
+const told = (sent: Promise<unknown>): void => void sent.catch(() => undefined);
 
 /** A film or an episode, with its kind, id and extension in the addresses of player apps. */
 export interface PlayableTitle extends Playable {
@@ -47,6 +71,13 @@ export function playableFilm(film: { id: number; name: string }, version?: Versi
 		path: async () =>
 			pathOf((await ok(api.GET('/api/vod/movies/{id}/stream/', { params }))).url, choiceOf(version)),
 		save: () => savePlaylist(film.name, external),
+		progress: {
+			start: () => startOf(ok(api.GET('/api/vod/movies/{id}/progress/', { params }))),
+			tell: (position, duration) =>
+				told(
+					api.PUT('/api/vod/movies/{id}/progress/', { params, body: progressOf(position, duration) }),
+				),
+		},
 		external,
 	};
 }
@@ -67,6 +98,13 @@ export function playableEpisode(
 		path: async () =>
 			pathOf((await ok(api.GET('/api/vod/episodes/{id}/stream/', { params }))).url, choiceOf(version)),
 		save: () => savePlaylist(name, external),
+		progress: {
+			start: () => startOf(ok(api.GET('/api/vod/episodes/{id}/progress/', { params }))),
+			tell: (position, duration) =>
+				told(
+					api.PUT('/api/vod/episodes/{id}/progress/', { params, body: progressOf(position, duration) }),
+				),
+		},
 		external,
 	};
 }

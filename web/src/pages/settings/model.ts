@@ -27,6 +27,7 @@ const ORDER = [
 	'dvr_settings',
 	'timeshift_settings',
 	'library_settings',
+	'name_settings',
 	'user_limit_settings',
 	'tuner_settings',
 	'network_access',

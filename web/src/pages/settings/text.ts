@@ -6,6 +6,8 @@ type Said = readonly [label: string, hint?: string];
 const networks = 'Networks separated by commas, such as 192.168.0.0/16. Also: all, private, loopback.';
 const seconds = 'In seconds.';
 const inBytes = 'In bytes.';
+const cleaned =
+	'Without marks of language and quality, such as EN - and [4K]. The name of the provider is kept.';
 const perLine = 'One per line. Used if chosen above.';
 const fields =
 	'Folders and name, with {show}, {title}, {sub_title}, {season}, {episode}, {year}, {channel}, {start} and {id}.';
@@ -155,6 +157,17 @@ const saidInGroup: Record<string, Record<string, Said>> = {
 		channel_bytes: ['Size of the past of a channel', inBytes],
 		total_bytes: ['Size of the past of all channels', `${inBytes} It shrinks before recordings lack space.`],
 	},
+	name_settings: {
+		clean_movies: ['Clean the names of films', cleaned],
+		clean_series: ['Clean the names of series', cleaned],
+		clean_channels: ['Clean the names of channels', 'Of those that refreshes create, and of new ones.'],
+		clean_accounts: ['Accounts whose names are all cleaned', 'Their ids, one per line.'],
+		keep_accounts: ['Accounts whose names stay as they are', 'Their ids, one per line.'],
+		patterns: [
+			'Own patterns, applied first',
+			'One per line: PATTERN => REPLACEMENT. With movie:, series: or channel: before it for one kind.',
+		],
+	},
 	dvr_settings: { retention_count: ['Recordings that are kept', '0 keeps all.'] },
 };
 
@@ -183,6 +196,7 @@ export const text = texts({
 			dvr_settings: 'Recordings',
 			timeshift_settings: 'Past of channels',
 			library_settings: 'Films and series',
+			name_settings: 'Names',
 			user_limit_settings: 'Limits of users',
 			tuner_settings: 'Tuner',
 			network_access: 'Access from networks',

@@ -7,6 +7,7 @@ use domain::account::CUSTOM_ACCOUNT;
 use domain::channel::{CHANNEL_NAME_CHARS_MAX, Channel, ChannelNumber};
 use domain::group::{GROUP_NAME_CHARS_MAX, Group};
 use domain::ids::{ChannelId, GroupId, StreamId};
+use domain::name_cleaning::{NameCleaner, NameKind};
 use domain::playlist::content::StreamContent;
 use domain::stream::Stream;
 use resource_derive::{Body, View};
@@ -18,7 +19,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
-use storage::{Table, Write};
+use storage::{Models, Table, Write};
 use uuid::Uuid;
 
 use super::edit::{LINEUPS_MAX, check_streams};
@@ -134,6 +135,7 @@ pub(super) async fn from_stream(call: Call, body: FromStream) -> Result<Created<
     let channels = call.rest().models.channels.load();
     let mut taken = Taken::new(&channels);
     let mut targets = body.merge_by.flatten().map(|it| MergeTargets::new(it.0, &channels));
+    let cleaner = call.rest().models.name_cleaner();
     let channel = call
         .write(move |write| {
             let stream = find::<Stream>(write, body.stream_id.0)?;
@@ -142,8 +144,9 @@ pub(super) async fn from_stream(call: Call, body: FromStream) -> Result<Created<
             check_lineups(write, "channel_profile_ids", &lineups, &mut errors)?;
             errors.or(())?;
             let mut log = UndoLog::default();
+            let shown = shown_name(&cleaner, &stream);
             if let Some(targets) = &mut targets
-                && let Some(channel) = targets.add(write, &stream)?.into_channel()?
+                && let Some(channel) = targets.add(write, &stream, &shown)?.into_channel()?
             {
                 return Ok(channel);
             }
@@ -156,7 +159,7 @@ pub(super) async fn from_stream(call: Call, body: FromStream) -> Result<Created<
                     false => return Err(Refusal::taken("channel_number")),
                 },
             };
-            let channel = make(write, &stream, number, body.name.map(|it| it.0), &mut log)?;
+            let channel = make(write, &stream, number, body.name.map_or(shown, |it| it.0), &mut log)?;
             set_lineups(write, &[channel.id], &lineups)?;
             Ok(channel)
         })
@@ -189,8 +192,9 @@ pub(super) async fn from_streams(
     }
     let lineups = channel_profile_ids.flatten();
     let channels = call.rest().models.channels.load();
+    let cleaner = call.rest().models.name_cleaner();
     let mut maker =
-        Maker::new(&channels, merge_by.flatten().map(|it| it.0), starting_channel_number.flatten());
+        Maker::new(&channels, merge_by.flatten().map(|it| it.0), starting_channel_number.flatten(), cleaner);
     drop(channels);
     let author = Author::new(&call)?;
     call.write(move |write| {
@@ -217,6 +221,7 @@ struct Maker {
     taken: Taken,
     targets: Option<MergeTargets>,
     wish: Option<NumberWish>,
+    cleaner: NameCleaner,
     /// The last number, if the numbers follow a number that the client chose.
     next: Option<ChannelNumber>,
     log: UndoLog,
@@ -224,11 +229,17 @@ struct Maker {
 }
 
 impl Maker {
-    fn new(channels: &Table<Channel>, merge_by: Option<MergeBy>, wish: Option<NumberWish>) -> Self {
+    fn new(
+        channels: &Table<Channel>,
+        merge_by: Option<MergeBy>,
+        wish: Option<NumberWish>,
+        cleaner: NameCleaner,
+    ) -> Self {
         Self {
             taken: Taken::new(channels),
             targets: merge_by.map(|it| MergeTargets::new(it, channels)),
             wish,
+            cleaner,
             next: None,
             log: UndoLog::default(),
             created: Vec::new(),
@@ -237,8 +248,9 @@ impl Maker {
 
     /// Adds a stream to the channel with its key, or else makes a channel. Changes nothing if that channel is full.
     fn add(&mut self, write: &mut Write<'_>, stream: &Stream) -> Result<Merge, Refusal> {
+        let name = shown_name(&self.cleaner, stream);
         if let Some(targets) = &mut self.targets {
-            match targets.add(write, stream)? {
+            match targets.add(write, stream, &name)? {
                 Merge::NoChannel => {}
                 merged => return Ok(merged),
             }
@@ -254,10 +266,10 @@ impl Maker {
             }
         };
         let mut log = UndoLog::default();
-        let channel = make(write, stream, number, None, &mut log)?;
+        let channel = make(write, stream, number, name.clone(), &mut log)?;
         self.created.push(channel.id);
         match &mut self.targets {
-            Some(targets) => targets.created(stream, channel),
+            Some(targets) => targets.created(stream, &name, channel),
             None => self.log.created(&channel),
         }
         self.log.append(log);
@@ -296,8 +308,9 @@ pub struct ChannelMaker {
 
 impl ChannelMaker {
     /// Begins with the channels that exist.
-    pub fn new(channels: &Table<Channel>) -> Self {
-        Self { maker: Maker::new(channels, Some(MergeBy::TvgIdOrName), None), n_full: 0 }
+    pub fn new(models: &Models) -> Self {
+        let (channels, cleaner) = (models.channels.load(), models.name_cleaner());
+        Self { maker: Maker::new(&channels, Some(MergeBy::TvgIdOrName), None, cleaner), n_full: 0 }
     }
 
     /// Makes a channel of a stream, or adds it to one.
@@ -336,16 +349,22 @@ fn number_of_provider(
     }
 }
 
+/// Returns the name of a stream as people see it.
+fn shown_name(cleaner: &NameCleaner, stream: &Stream) -> String {
+    let cleaned = cleaner.clean(NameKind::Channel, stream.account, stream.name());
+    cleaned.unwrap_or_else(|| stream.name().to_owned())
+}
+
 /// Creates a channel with the metadata of the stream. Notes the group and the logo that it creates.
 fn make(
     write: &mut Write<'_>,
     stream: &Stream,
     number: ChannelNumber,
-    name: Option<String>,
+    name: String,
     log: &mut UndoLog,
 ) -> Result<Channel, Refusal> {
     let id = ChannelId(write.next_id::<Channel>()?);
-    let name = name.unwrap_or_else(|| stream.name().chars().take(CHANNEL_NAME_CHARS_MAX).collect());
+    let name: String = name.chars().take(CHANNEL_NAME_CHARS_MAX).collect();
     let mut channel = Channel {
         number: Some(number),
         group: group_of(write, stream, log)?,

@@ -114,9 +114,14 @@ impl MergeTargets {
         Self { keys, created: BTreeMap::new(), merged: BTreeMap::new(), n_streams: 0 }
     }
 
-    /// Adds a stream to the channel with its key, if there is one.
-    pub(super) fn add(&mut self, write: &mut Write<'_>, stream: &Stream) -> Result<Merge, Refusal> {
-        let id = self.keys.find(stream.name(), stream.tvg_id());
+    /// Adds a stream to the channel with its key, if there is one. `name` is the name of its channel.
+    pub(super) fn add(
+        &mut self,
+        write: &mut Write<'_>,
+        stream: &Stream,
+        name: &str,
+    ) -> Result<Merge, Refusal> {
+        let id = self.keys.find(name, stream.tvg_id());
         let before = id.map_or(Ok(None), |it| write.get::<Channel>(it.0))?;
         let (Some(id), Some(before)) = (id, before) else { return Ok(Merge::NoChannel) };
         if before.streams.contains(&stream.id) {
@@ -140,9 +145,9 @@ impl MergeTargets {
     }
 
     /// Adds the streams with the key of this one to its new channel from now on.
-    pub(super) fn created(&mut self, stream: &Stream, channel: Channel) {
+    pub(super) fn created(&mut self, stream: &Stream, name: &str, channel: Channel) {
         // The name of the channel can be cut.
-        if let Some(key) = self.keys.by.key(stream.name(), stream.tvg_id()) {
+        if let Some(key) = self.keys.by.key(name, stream.tvg_id()) {
             self.keys.channels.insert(key, channel.id);
         }
         self.created.insert(channel.id, channel);
