@@ -22,6 +22,7 @@ const UNIQUE: Record<string, string> = {
 	'pages/guide/Grid.svelte: hours (time)': 'half hours, ascending',
 	'pages/guide/Grid.svelte: lines (line.index)': 'positions, ascending',
 	'pages/guide/Grid.svelte: line.cells ?? [] (cell.from)': 'cells follow each other; see `cellsOf`',
+	'pages/health/Health.svelte: value.lacking_confinement (lacking.part)': 'the gateway lists each part once',
 	'pages/health/Health.svelte: value.problems (problem.key)':
 		'the gateway makes the key from the kind and the id of what has the problem',
 	'pages/integrations/Events.svelte: events (it.event)': 'types of events',
@@ -48,6 +49,7 @@ const UNIQUE: Record<string, string> = {
 		'ids; one entry for each profile',
 	'pages/sources/AccountForm.svelte: BOX_VALUES (name)': 'constants',
 	'pages/sources/NewSource.svelte: BOX_VALUES (name)': 'constants',
+	'pages/users/AllowedHours.svelte: DAYS (day)': 'constants',
 	'pages/users/UserPanel.svelte: OUTPUT_FORMATS (format)': 'constants',
 	'pages/watch/PastProgrammes.svelte: playable (it.id)':
 		'ids of guide channel and start; the guide keeps one programme for each start',
