@@ -29,6 +29,8 @@ const UNIQUE: Record<string, string> = {
 	'pages/integrations/Fields.svelte: options (option)': 'entries of a set',
 	'pages/now/Demo.svelte: sources.value (source.name)': 'built into the gateway; the name is the id',
 	'pages/now/ChannelRows.svelte: channels (channel.channel_id)': 'UUIDs; one entry for each live channel',
+	'pages/now/Still.svelte: isInView ? picture.urls : [] (url)':
+		'the browser makes a new address for each picture',
 	'pages/now/TimelineView.svelte: run.entries.toReversed() (run.entries.length - index)':
 		'positions from the end',
 	'pages/now/WatchedFiles.svelte: watched (player.client_id)':
