@@ -137,7 +137,7 @@ pub use self::slots::{
     CoolingSlot, FullPool, LeaseInfo, LeasePurpose, OtherSlot, SharedLease, SlotElsewhere, SlotsSnapshot,
     WaitingRequest,
 };
-pub use self::switchboard::{ChannelOverview, StopOutcome, Switchboard, WatchRequest};
+pub use self::switchboard::{ChannelOverview, NoStill, StopOutcome, Switchboard, WatchRequest};
 #[cfg(any(test, feature = "testing"))]
 pub use self::system::SystemActor;
 pub use self::system::{Draining, StartError, System, SystemParts};

@@ -8,11 +8,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use media::StillCache;
 use media::meter::{Connection, InputCounts};
 use media::pump::PumpHandle;
 use media::ring::Ring;
 use parking_lot::Mutex;
 use ractor::DerivedActorRef;
+use tokio::sync::Mutex as AsyncMutex;
+use uuid::Uuid;
+
+use crate::plans::Target;
 
 /// Upper bounds of the histograms, in seconds: from a fast channel change to the start time-out.
 const DURATION_BUCKETS: [f64; 10] = [0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 4.0, 8.0, 15.0, 30.0];
@@ -38,9 +43,12 @@ pub(crate) struct ClientStalled {
 
 /// The parts of a live channel that are read from outside.
 pub(crate) struct WatchedChannel {
+    pub(crate) target: Target,
     pub(crate) pump: PumpHandle,
     pub(crate) ring: Ring,
     pub(crate) port: ChannelPort,
+    /// The last picture that somebody asked for.
+    pub(crate) still: Arc<AsyncMutex<StillCache>>,
 }
 
 /// The parts of a client that are read from outside.
@@ -220,6 +228,13 @@ impl Registry {
     /// Returns the ring of a live channel.
     pub(crate) fn ring_of(&self, serial: u64) -> Option<Ring> {
         self.inner.lock().channels.get(&serial).map(|it| it.ring.clone())
+    }
+
+    /// Returns the newest live channel or preview with this UUID.
+    pub(crate) fn channel_with(&self, uuid: Uuid) -> Option<Arc<WatchedChannel>> {
+        let inner = self.inner.lock();
+        let found = inner.channels.iter().filter(|(_, it)| it.target.uuid() == uuid);
+        found.max_by_key(|(serial, _)| **serial).map(|(_, it)| Arc::clone(it))
     }
 
     /// Registers a client until the guard is dropped.

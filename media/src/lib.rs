@@ -54,7 +54,7 @@ pub use crate::ring::{EndReason, PIECES_MAX, Pieces, RingSettings, Tail};
 pub use crate::segment::{
     Fragment, FragmentEnd, FragmentReader, LeftOutTrack, MediaPlaylist, PlaylistRequest, SegmentBody,
     SegmentContainer, SegmentDescription, SegmentName, SegmentNames, SegmentSettings, SegmentTrack,
-    SegmentWindow, WindowError,
+    SegmentWindow, Still, StillCache, StillError, WindowError,
 };
 pub use crate::source::{check_udp_address, find_program};
 pub use crate::tasks::spawn;

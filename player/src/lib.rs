@@ -25,6 +25,7 @@ mod refusals;
 mod screen;
 mod seat;
 pub mod selection;
+mod still;
 mod stream;
 pub mod timeshift;
 mod title_entries;
@@ -86,6 +87,7 @@ pub fn api_routes() -> Vec<Route> {
         playlist::api_routes(),
         guide::api_routes(),
         stream::routes(),
+        still::routes(),
         hls::routes(),
         vod::api_routes(),
         catchup::api_routes(),

@@ -94,7 +94,7 @@ pub(super) fn seat_request(call: &Call) -> Result<Option<SeatRequest>, Refusal> 
 }
 
 /// Refuses a user outside of the allowed hours, with the time at which they begin.
-fn check_hours(user: &User, now: i64) -> Result<(), Refusal> {
+pub(super) fn check_hours(user: &User, now: i64) -> Result<(), Refusal> {
     let Some(hours) = user.hours().filter(|it| !it.allows(now)) else { return Ok(()) };
     let again = match hours.next_change(now) {
         Some(at) => format!("again from {} ({})", hours.local_text(at), hours.time_zone),

@@ -27,6 +27,7 @@ use domain::output_profile::Rendition;
 use domain::udp_output::UdpOutputAddress;
 use media::meter::Connection;
 use media::ring::EndReason;
+use media::{BlockingError, Still, StillError, spawn_blocking};
 use tracing::info;
 use uuid::Uuid;
 
@@ -92,6 +93,17 @@ pub struct ChannelOverview {
     pub target: Target,
     /// Its status; `None` if it did not reply in time.
     pub status: Option<ChannelStatus>,
+}
+
+/// Why a channel that plays has no picture to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoStill {
+    /// It cannot be packed, or not yet.
+    #[error(transparent)]
+    Picture(#[from] StillError),
+    /// No thread packs it.
+    #[error(transparent)]
+    Thread(#[from] BlockingError),
 }
 
 /// The handle of the switchboard.
@@ -283,6 +295,18 @@ impl Switchboard {
     /// The switchboard does not reply in time.
     pub async fn overview(&self) -> Result<Vec<ChannelOverview>, AskError> {
         self.address.ask(ANSWER_TIMEOUT, |reply| Message::Overview { reply }).await
+    }
+
+    /// Returns the newest key frame that this node has of a live channel or preview with this UUID; `None` if it does not
+    /// play here. Opens nothing, and counts as no viewer. Each key frame is packed once.
+    ///
+    /// # Errors
+    /// The channel has no picture that can be packed, or the system has no thread for it.
+    pub async fn still(&self, uuid: Uuid) -> Result<Option<Still>, NoStill> {
+        let Some(channel) = self.env.registry.channel_with(uuid) else { return Ok(None) };
+        let mut cache = Arc::clone(&channel.still).lock_owned().await;
+        let packed = spawn_blocking(move || cache.newest(&channel.ring)).await?;
+        Ok(Some(packed?))
     }
 
     /// Returns the runs of the channel with this uuid: the current one and those that ended recently, newest first.

@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use domain::settings::Settings;
+use media::StillError;
+use media::testing::labels_in;
 use tokio::time::sleep;
 
+use super::NoStill;
 use crate::channel::{WatchRefusal, WatchReply};
 use crate::testing::{Scenario, TestViewer, channel, settings, stream};
 
@@ -60,6 +63,29 @@ async fn two_hundred_channel_changes_leave_one_live_channel() {
     sleep(SECOND).await;
     let counts = scenario.system.counts();
     assert_eq!((counts.channels, counts.clients, counts.leases, counts.sockets_open), (1, 1, 1, 1));
+    drop(viewer);
+    scenario.is_quiet().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_picture_of_a_channel_opens_nothing_and_counts_as_no_viewer() {
+    let scenario = Scenario::new(settings(), [&[stream(1, "a")]]).await;
+    let (switchboard, uuid) = (scenario.system.switchboard(), channel(1).uuid());
+    assert_eq!(switchboard.still(uuid).await, Ok(None));
+    assert_eq!(scenario.provider.n_accepted(), 0);
+    let mut viewer = scenario.watch(channel(1)).await;
+    viewer.sees("a").await;
+    let still = loop {
+        match switchboard.still(uuid).await {
+            Ok(Some(still)) => break still,
+            Err(NoStill::Picture(StillError::NoKeyFrame)) => viewer.sees("a").await,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(labels_in(&still.content), ["a"]);
+    assert_eq!(switchboard.still(channel(2).uuid()).await, Ok(None));
+    let counts = scenario.system.counts();
+    assert_eq!((counts.clients, counts.leases, scenario.provider.n_accepted()), (1, 1, 1));
     drop(viewer);
     scenario.is_quiet().await;
 }

@@ -35,6 +35,7 @@ pub use self::pieces::{PIECES_MAX, Pieces};
 pub use self::settings::RingSettings;
 use self::shared::RingShared;
 pub use self::state::RingUsage;
+pub(crate) use self::state::StoredGroup;
 use self::state::{Pressure, RingState};
 pub use self::tail::Tail;
 use crate::chunk::Chunk;
@@ -339,6 +340,12 @@ impl Ring {
     /// follows.
     pub fn has_content(&self) -> bool {
         self.shared.state.lock().first_joinable().is_some()
+    }
+
+    /// Returns the newest random-access points with what follows them, at most two, the newest first. Gaps and filler hide
+    /// none of them.
+    pub(crate) fn newest_groups(&self) -> Vec<StoredGroup> {
+        self.shared.state.lock().newest_groups()
     }
 
     /// Returns the number of tails.

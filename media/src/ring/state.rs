@@ -2,9 +2,11 @@
 //! waiting tails.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::end::EndReason;
@@ -13,6 +15,7 @@ use super::settings::RingSettings;
 use crate::chunk::Chunk;
 use crate::groups::PICTURE_WAIT_MAX;
 use crate::join_point::{JoinPoint, RandomAccessPoints};
+use crate::ts::tables::Tables;
 
 /// The most bytes that count as lost at once when a ring continues with another number.
 const LOST_BYTES_MAX: u64 = 1 << 40;
@@ -50,6 +53,20 @@ impl StoredChunk {
     fn file_bytes(&self) -> usize {
         if self.file.is_some() { self.chunk.len() } else { 0 }
     }
+}
+
+/// The bytes of a group beyond this are left out. A picture of 100 Mbit/s video has less than 4 MB.
+const GROUP_BYTES_MAX: usize = 8 << 20;
+
+/// A random-access point and the chunks after it, up to the next one, a discontinuity or filler.
+pub(crate) struct StoredGroup {
+    /// Number of the first chunk.
+    pub(crate) sequence: u64,
+    /// The tables in force before it.
+    pub(crate) tables: Option<Arc<Tables>>,
+    pub(crate) chunks: Vec<Bytes>,
+    /// Whether the next random-access point follows: then its last picture is whole.
+    pub(crate) is_closed: bool,
 }
 
 /// The demands of a budget on a ring.
@@ -280,6 +297,36 @@ impl RingState {
         let filler = self.newest_filler.filter(|it| *it >= self.after_gap);
         let first = self.first_joinable().or(filler);
         self.points.newest().or(first).unwrap_or(self.next).max(self.oldest())
+    }
+
+    /// Returns the newest groups, at most two, the newest first.
+    pub(super) fn newest_groups(&self) -> Vec<StoredGroup> {
+        let is_point = |at: &usize| self.chunks[*at].chunk.head().random_access;
+        let newest = (0..self.chunks.len()).rev().filter(is_point).take(2);
+        let mut until = None;
+        newest.map(|at| self.group(at, until.replace(at))).collect()
+    }
+
+    /// Returns the group that begins with the chunk at this position. `until` is that of the next one.
+    fn group(&self, from: usize, until: Option<usize>) -> StoredGroup {
+        let head = self.chunks[from].chunk.head();
+        let mut group = StoredGroup {
+            sequence: head.sequence,
+            tables: head.tables.clone(),
+            chunks: Vec::new(),
+            is_closed: until.is_some(),
+        };
+        let mut n_bytes = 0;
+        for (n, stored) in self.chunks.range(from..until.unwrap_or(self.chunks.len())).enumerate() {
+            let head = stored.chunk.head();
+            if head.filler || n > 0 && head.discontinuity || n_bytes >= GROUP_BYTES_MAX {
+                group.is_closed = false;
+                break;
+            }
+            n_bytes += stored.chunk.len();
+            group.chunks.push(stored.chunk.bytes());
+        }
+        group
     }
 
     pub(super) fn usage(&self) -> RingUsage {

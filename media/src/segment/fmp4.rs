@@ -823,11 +823,11 @@ impl SharedClock {
 }
 
 /// Returns whether a picture is the other field of the frame that `first` begins.
-fn is_second_field(first: Option<(u32, bool)>, second: Option<(u32, bool)>) -> bool {
+pub(super) fn is_second_field(first: Option<(u32, bool)>, second: Option<(u32, bool)>) -> bool {
     matches!((first, second), (Some(first), Some(second)) if first.0 == second.0 && first.1 != second.1)
 }
 
-fn append(data: &mut Bytes, more: &[u8]) {
+pub(super) fn append(data: &mut Bytes, more: &[u8]) {
     let mut both = BytesMut::with_capacity(data.len() + more.len());
     both.extend_from_slice(data);
     both.extend_from_slice(more);
@@ -842,7 +842,7 @@ fn to_ticks(samples: u64, rate: u32) -> u64 {
     (u128::from(samples) * u128::from(STAMP_HZ) / u128::from(rate.max(1))) as u64
 }
 
-fn video_format(stream: &ElementaryStream) -> Option<VideoFormat> {
+pub(super) fn video_format(stream: &ElementaryStream) -> Option<VideoFormat> {
     match stream.codec() {
         "H.264" => Some(VideoFormat::H264),
         "H.265" => Some(VideoFormat::H265),
@@ -852,7 +852,7 @@ fn video_format(stream: &ElementaryStream) -> Option<VideoFormat> {
     }
 }
 
-fn stream_type_of(format: VideoFormat) -> u8 {
+pub(super) fn stream_type_of(format: VideoFormat) -> u8 {
     match format {
         VideoFormat::H264 => 0x1B,
         VideoFormat::H265 => super::codec::H265,

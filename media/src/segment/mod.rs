@@ -19,6 +19,7 @@ mod fragments;
 mod names;
 mod playlist;
 mod settings;
+mod still;
 #[cfg(test)]
 mod tests;
 mod ts;
@@ -39,6 +40,7 @@ pub use self::fragments::{Fragment, FragmentEnd, FragmentReader};
 pub use self::names::{SegmentName, SegmentNames};
 pub use self::playlist::{MediaPlaylist, PlaylistRequest};
 pub use self::settings::{SegmentContainer, SegmentSettings};
+pub use self::still::{Still, StillCache, StillError};
 use self::ts::TsSegmenter;
 pub use self::window::{SegmentWindow, WindowError};
 use crate::ring::{EndReason, Tail};

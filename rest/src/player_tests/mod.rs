@@ -9,4 +9,5 @@ mod output_tests;
 mod panel_tests;
 mod recordings_tests;
 mod several_guides_tests;
+mod still_tests;
 mod stream_tests;

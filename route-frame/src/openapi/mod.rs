@@ -373,7 +373,9 @@ fn redirect() -> Value {
 }
 
 fn refusal(status: StatusCode, reason: &str) -> Value {
-    if matches!(status, StatusCode::NOT_MODIFIED | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE) {
+    const WITHOUT_BODY: [StatusCode; 3] =
+        [StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE];
+    if WITHOUT_BODY.contains(&status) {
         return json!({ "description": reason });
     }
     let reference = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });

@@ -22,12 +22,15 @@ const UNIQUE: Record<string, string> = {
 	'pages/guide/Grid.svelte: hours (time)': 'half hours, ascending',
 	'pages/guide/Grid.svelte: lines (line.index)': 'positions, ascending',
 	'pages/guide/Grid.svelte: line.cells ?? [] (cell.from)': 'cells follow each other; see `cellsOf`',
+	'pages/health/Health.svelte: value.lacking_confinement (lacking.part)': 'the gateway lists each part once',
 	'pages/health/Health.svelte: value.problems (problem.key)':
 		'the gateway makes the key from the kind and the id of what has the problem',
 	'pages/integrations/Events.svelte: events (it.event)': 'types of events',
 	'pages/integrations/Fields.svelte: options (option)': 'entries of a set',
 	'pages/now/Demo.svelte: sources.value (source.name)': 'built into the gateway; the name is the id',
 	'pages/now/ChannelRows.svelte: channels (channel.channel_id)': 'UUIDs; one entry for each live channel',
+	'pages/now/Still.svelte: isInView ? picture.urls : [] (url)':
+		'the browser makes a new address for each picture',
 	'pages/now/TimelineView.svelte: run.entries.toReversed() (run.entries.length - index)':
 		'positions from the end',
 	'pages/now/WatchedFiles.svelte: watched (player.client_id)':
@@ -48,6 +51,7 @@ const UNIQUE: Record<string, string> = {
 		'ids; one entry for each profile',
 	'pages/sources/AccountForm.svelte: BOX_VALUES (name)': 'constants',
 	'pages/sources/NewSource.svelte: BOX_VALUES (name)': 'constants',
+	'pages/users/AllowedHours.svelte: DAYS (day)': 'constants',
 	'pages/users/UserPanel.svelte: OUTPUT_FORMATS (format)': 'constants',
 	'pages/watch/PastProgrammes.svelte: playable (it.id)':
 		'ids of guide channel and start; the guide keeps one programme for each start',

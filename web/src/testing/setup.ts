@@ -8,5 +8,10 @@ vi.setConfig({ testTimeout: 60_000 });
 // Menus are popovers, which this environment does not have.
 HTMLElement.prototype.showPopover ??= () => undefined;
 HTMLElement.prototype.hidePopover ??= () => undefined;
+// It computes no layout either: nothing is in view.
+globalThis.IntersectionObserver ??= class {
+	observe(): void {}
+	disconnect(): void {}
+} as unknown as typeof IntersectionObserver;
 
 afterEach(cleanup);

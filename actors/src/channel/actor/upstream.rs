@@ -160,7 +160,13 @@ impl ChannelUpstream {
         });
         let registered = env.registry.channel(
             *serial,
-            WatchedChannel { pump: pump.clone(), ring: ring.clone(), port: myself.get_derived() },
+            WatchedChannel {
+                target: *target,
+                pump: pump.clone(),
+                ring: ring.clone(),
+                port: myself.get_derived(),
+                still: Arc::default(),
+            },
         );
         let meter = Arc::new(PlayMeter::new(env.health.clone(), pump.clone(), ring.clone()));
         env.health.follow(&meter);

@@ -25,6 +25,16 @@ export const text = texts({
 			`${url} is reached from this machine only. Open this page under the address of the machine in your network, or set the public address in the settings.`,
 		allowNetworks: 'Change the allowed networks',
 		favourite: (name: string) => `Favourite: ${name}`,
+		sleep: {
+			title: 'Sleep timer',
+			after: 'Streams end after',
+			start: 'Start',
+			change: 'Change',
+			remove: 'Remove the timer',
+			endsAt: (time: string, when: string) => `All streams end at ${time} (${when}).`,
+			isSet: 'The sleep timer is set.',
+			isRemoved: 'The sleep timer is removed.',
+		},
 		batch: (done: number, of: number) =>
 			`${number(done)} of ${plural(of, '1 batch', `${number(of)} batches`)}`,
 		stoppedAfter: (done: number, of: number, reason: string) =>

@@ -5,6 +5,12 @@ export const text = texts({
 		title: 'Health',
 		good: 'Everything works',
 		problems: (n: number) => plural(n, '1 problem', `${number(n)} problems`),
+		confinement: 'Confinement that this machine lacks',
+		confinementHint: 'Plugins and programs run without these limits. Each has a line that adds it.',
+		parts: {
+			landlock: 'Files and ports (Landlock)',
+			control_group: 'Memory and processors (control groups)',
+		} as Record<string, string>,
 		overview: 'Overview',
 		version: 'Version',
 		channels: 'Channels',

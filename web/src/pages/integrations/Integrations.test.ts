@@ -131,8 +131,24 @@ test('an action of a plugin is chosen from those that the plugins have', async (
 			action: 'go',
 			parallel: 1,
 			max_age: null,
+			digest_minutes: null,
+			trusted: false,
 		},
 	]);
+});
+
+test('a trusted target is warned about, and events can be gathered', async () => {
+	go('/integrations/new');
+	render(Integrations, { id: 'new' });
+	const trusted = await screen.findByLabelText('The target gets whole addresses of streams');
+	expect(screen.queryByRole('note')).toBeNull();
+	await fireEvent.click(trusted);
+	expect(screen.getByRole('note').textContent).toContain('logins at your providers');
+	const minutes = screen.getByLabelText('Minutes between two messages');
+	await fireEvent.input(minutes, { target: { value: '15' } });
+	await fireEvent.click(screen.getByRole('button', { name: 'Save' }));
+	await screen.findByText('Enter a name.');
+	expect(sent['/api/connect/integrations/']?.at(-1)).toMatchObject({ trusted: true, digest_minutes: 15 });
 });
 
 test('an integration that a disabled plugin pauses leads to it, and keeps an action that is gone', async () => {

@@ -29,6 +29,8 @@ const integration = {
 	action: null,
 	parallel: 2,
 	max_age: 5400,
+	digest_minutes: 10,
+	trusted: true,
 } as Partial<Integration> as Integration;
 
 test('the values of the form are those of the integration', () => {
@@ -39,6 +41,8 @@ test('the values of the form are those of the integration', () => {
 		ca_certificate: '',
 		timeout: 30,
 		max_age: 1.5,
+		digest_minutes: 10,
+		trusted: true,
 	});
 });
 

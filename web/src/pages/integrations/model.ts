@@ -54,6 +54,10 @@ export interface Values {
 	parallel: number | null;
 	/** Hours; `null` for those of the service. */
 	max_age: number | null;
+	/** Minutes between two messages at least; `null` sends each event. */
+	digest_minutes: number | null;
+	/** Whether payloads have whole addresses of streams. */
+	trusted: boolean;
 }
 
 export const NEW_INTEGRATION: Values = {
@@ -73,6 +77,8 @@ export const NEW_INTEGRATION: Values = {
 	action: '',
 	parallel: 1,
 	max_age: null,
+	digest_minutes: null,
+	trusted: false,
 };
 
 const textsOf = (members: Record<string, unknown>): Record<string, string> =>
@@ -98,6 +104,8 @@ export function valuesOf(it: Integration): Values {
 		action: it.action ?? '',
 		parallel: it.parallel,
 		max_age: it.max_age === null ? null : it.max_age / HOUR,
+		digest_minutes: it.digest_minutes,
+		trusted: it.trusted,
 	};
 }
 

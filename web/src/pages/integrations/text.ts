@@ -119,6 +119,14 @@ export const text = texts({
 		parallelHint: 'With 1, all events stay in order; with more, those of each channel.',
 		maxAge: 'Hours for which a delivery is tried',
 		maxAgeHint: 'Empty: 1 hour for chats, 24 hours for others.',
+		digest: 'Minutes between two messages',
+		digestHint:
+			'All events of this time become one message. Templates of single events do not apply to it. Empty: each event is sent at once.',
+		trusted: 'The target gets whole addresses of streams',
+		trustedHint:
+			'Only by HTTPS, into a private network, or on this machine. Another target has to be trusted anew.',
+		trustWarning:
+			'These addresses contain the logins at your providers. Everybody who reads what the target gets can use them.',
 		more: 'More settings',
 
 		signing: 'Signature',

@@ -14,6 +14,8 @@ export const text = texts({
 		asCards: 'Show cards',
 		asList: 'Show a list',
 		picture: 'Picture and sound',
+		showPicture: 'Show picture',
+		watchOf: (name: string) => `Watch ${name}`,
 		history: 'Rate of the last five minutes',
 		fps: (n: number) => `${number(n)} fps`,
 		place: (n: number, of: number) => `stream ${number(n)} of ${number(of)}`,

@@ -1,5 +1,13 @@
 import { expect, it } from 'vitest';
-import { bodyOf, newPlayerPassword, preferredFirst, valuesOf, withFormat, type User } from './model';
+import {
+	bodyOf,
+	newPlayerPassword,
+	preferredFirst,
+	shownGroups,
+	valuesOf,
+	withFormat,
+	type User,
+} from './model';
 
 it('empty passwords stay as they are', () => {
 	expect(bodyOf({ password: '', current_password: '', email: 'a@b' })).toEqual({ email: 'a@b' });
@@ -34,6 +42,26 @@ it('the formats of a user are those of the property, the preferred one first', (
 	expect(bodyOf({ output_formats: ['m3u8'] })).toEqual({ custom_properties: { output_formats: ['m3u8'] } });
 	expect(bodyOf({ output_formats: ['ts', 'm3u8', 'mp4'] })).toEqual({
 		custom_properties: { output_formats: null },
+	});
+});
+
+it('a search keeps the chosen groups, and those that were deleted can be left', () => {
+	const groups = [
+		{ id: 1, name: 'News' },
+		{ id: 2, name: 'Kids' },
+		{ id: 3, name: 'Film' },
+	];
+	const names = (chosen: number[], search: string): string[] =>
+		shownGroups(groups, chosen, search, (id) => `deleted ${id}`).map((it) => it.name);
+	expect(names([], '')).toEqual(['Film', 'Kids', 'News']);
+	expect(names([1], ' KID ')).toEqual(['Kids', 'News']);
+	expect(names([9, 1], 'x')).toEqual(['deleted 9', 'News']);
+});
+
+it('allowed hours are removed, and groups are sent as they are', () => {
+	expect(bodyOf({ allowed_hours: null, channel_group_ids: [1] })).toEqual({
+		allowed_hours: null,
+		channel_group_ids: [1],
 	});
 });
 

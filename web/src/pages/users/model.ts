@@ -2,6 +2,7 @@
 
 import type { Schemas } from '$lib/api';
 import { OUTPUT_FORMATS, outputFormatsOf, type OutputFormat } from '../common/outputFormats';
+import { hoursBody, hoursOf, type HoursTable } from './hours';
 
 export type User = Schemas['UserAccount'];
 type Level = User['user_level'];
@@ -17,6 +18,10 @@ export interface UserValues {
 	exp_date: string;
 	stream_limit: number | null;
 	channel_profiles: number[];
+	/** Groups whose channels the user sees; empty for all. */
+	channel_group_ids: number[];
+	/** When the user may watch; `null` for always. */
+	allowed_hours: HoursTable | null;
 	xc_password: string;
 	hide_adult_content: boolean;
 	catchup_enabled: boolean;
@@ -40,6 +45,8 @@ export const NEW_USER: UserValues = {
 	exp_date: '',
 	stream_limit: 0,
 	channel_profiles: [],
+	channel_group_ids: [],
+	allowed_hours: null,
 	xc_password: '',
 	hide_adult_content: false,
 	catchup_enabled: true,
@@ -60,6 +67,8 @@ export function valuesOf(user: User): UserValues {
 		exp_date: (user.exp_date ?? '').slice(0, 10),
 		stream_limit: user.stream_limit,
 		channel_profiles: user.channel_profiles,
+		channel_group_ids: user.channel_group_ids,
+		allowed_hours: hoursOf(user.allowed_hours),
 		xc_password: typeof custom.xc_password === 'string' ? custom.xc_password : '',
 		hide_adult_content: custom.hide_adult_content === true,
 		catchup_enabled: custom.catchup_enabled !== false,
@@ -75,13 +84,15 @@ export function valuesOf(user: User): UserValues {
 
 /** Returns the body of the request from the changed values. Empty passwords stay as they are. */
 export function bodyOf(changed: Partial<UserValues>): Record<string, unknown> {
-	const { xc_password, hide_adult_content, catchup_enabled, output_formats, ...more } = changed;
+	const { xc_password, hide_adult_content, catchup_enabled, output_formats, allowed_hours, ...more } =
+		changed;
 	const { recordings, recording_quota, password, current_password, stream_limit, exp_date, ...same } = more;
 	const body: Record<string, unknown> = { ...same };
 	if (password) body.password = password;
 	if (current_password) body.current_password = current_password;
 	if (exp_date !== undefined) body.exp_date = exp_date === '' ? null : `${exp_date}T00:00:00Z`;
 	if (stream_limit !== undefined) body.stream_limit = stream_limit ?? 0;
+	if (allowed_hours !== undefined) body.allowed_hours = hoursBody(allowed_hours);
 	const custom: Record<string, unknown> = {};
 	if (xc_password !== undefined) custom.xc_password = xc_password === '' ? null : xc_password;
 	if (hide_adult_content !== undefined) custom.hide_adult_content = hide_adult_content;
@@ -94,6 +105,25 @@ export function bodyOf(changed: Partial<UserValues>): Record<string, unknown> {
 		custom.recording_quota_bytes = recording_quota === null ? null : Math.round(recording_quota * GIB);
 	if (Object.keys(custom).length > 0) body.custom_properties = custom;
 	return body;
+}
+
+/**
+ * Returns the groups to choose from: those of the user, also deleted ones, and those whose names contain the text, by name.
+ */
+export function shownGroups(
+	groups: readonly { id: number; name: string }[],
+	chosen: readonly number[],
+	search: string,
+	deleted: (id: number) => string,
+): { id: number; name: string }[] {
+	const wanted = search.trim().toLowerCase();
+	const isShown = (it: { id: number; name: string }): boolean =>
+		chosen.includes(it.id) || it.name.toLowerCase().includes(wanted);
+	const lost = chosen.filter((id) => !groups.some((it) => it.id === id));
+	return [
+		...lost.map((id) => ({ id, name: deleted(id) })),
+		...groups.filter(isShown).toSorted((a, b) => a.name.localeCompare(b.name)),
+	];
 }
 
 const isEvery = (formats: OutputFormat[]): boolean => formats.join() === OUTPUT_FORMATS.join();

@@ -63,5 +63,10 @@ export const text = texts({
 		pastStart: 'Play from',
 		pastStartHint: (days: number) => plural(days, 'Up to 1 day ago.', `Up to ${number(days)} days ago.`),
 		player: (name: string) => `Player: ${name}`,
+		small: (name: string) => `Plays on: ${name}`,
+		large: (name: string) => `Back to ${name}`,
+		mute: 'Mute',
+		unmute: 'Unmute',
+		endSmall: 'Stop watching',
 	},
 });
