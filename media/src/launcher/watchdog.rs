@@ -9,8 +9,9 @@
 //!
 //! The first watchdog of a gateway says on its standard output when no process of the groups is left. That is certain:
 //! the end of its input shows that no launcher runs that has not become its program yet, and such a launcher has
-//! registered itself before. A later watchdog says nothing, because a launcher may have registered itself with the one
-//! that was killed only.
+//! registered itself before. Only a program with input may be missing, if the gateway is killed in the moment in which it
+//! starts one: such a program reads what the gateway writes, and has no connection to a provider. A later watchdog says
+//! nothing, because a launcher may have registered itself with the one that was killed only.
 
 use std::collections::HashSet;
 use std::io::{self, BufRead, PipeReader, PipeWriter, Write};
