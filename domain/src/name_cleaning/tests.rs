@@ -188,7 +188,7 @@ fn own_patterns_come_first_and_never_leave_an_empty_name() {
     assert_eq!(everything.clean(NameKind::Movie, ACCOUNT, "Heat"), None);
     let long = NameCleaner::new(NameCleaning::from_setting(Some(&json!({ "patterns": ["a => aaaaaaaa"] }))));
     let longest = long.clean(NameKind::Movie, ACCOUNT, &"a".repeat(200)).unwrap();
-    assert_eq!(longest.len(), crate::vod::NAME_CHARS_MAX);
+    assert_eq!(longest.len(), NAME_CHARS_MAX);
 }
 
 #[test]
