@@ -17,6 +17,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use domain::guide::matching::Quality;
 use domain::ids::{AccountId, ChannelId, ProfileId, RecordingId, RecordingRuleId};
 use domain::limits::LimitScope;
 use domain::plan::SlotPool;
@@ -225,6 +226,8 @@ fn plan_of(rules: &[Arc<RecordingRule>], airings: Found) -> Vec<PlannedChange> {
         covered: &HashSet::new(),
         channel: &|id| Some((id.to_string(), Uuid::from_u128(id.0.into()))),
         may_record: &|_, _| true,
+        quality: &|_| Quality::default(),
+        is_in_library: &|_, _| false,
         padding: (60, 300),
         zone: &TimeZone::UTC,
         now: BEGIN * 1000,

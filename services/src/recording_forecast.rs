@@ -8,11 +8,12 @@ use domain::ids::{ChannelId, RecordingId};
 use domain::recording::Recording;
 use domain::recording::forecast::{Forecast, Prospect};
 use domain::recording::rules::{
-    Airing, GuideScan, HORIZON_MS, ProgrammeTest, RuleList, RuleSelection, RuleSet, RuleSubject, TextMode,
-    TextTest,
+    Airing, GuideScan, HORIZON_MS, ProgrammeTest, RecordingRule, RuleList, RuleSelection, RuleSet,
+    RuleSubject, TextMode, TextTest,
 };
 
 use crate::recording_rules::{Permissions, RecordingRules, dvr_settings, new_rule, read_guides};
+use crate::rule_places::RulePlaces;
 
 /// Maximum number of lost recordings for which another showing is searched.
 const ALTERNATIVES_MAX: usize = 200;
@@ -38,12 +39,14 @@ impl RecordingRules {
         if lost.is_empty() {
             return HashMap::new();
         }
-        let rules = lost.iter().map(|it| {
-            let title = TextTest { mode: TextMode::Exact, text: it.title().to_owned() };
-            let test = ProgrammeTest { title: Some(title), ..ProgrammeTest::default() };
-            new_rule(RuleList::Series, RuleSelection::Programmes(test), it.owner)
-        });
-        let rules: Vec<_> = rules.collect();
+        let (places, made_by) = (RulePlaces::new(&self.models), self.models.recording_rules.load());
+        let rules: Vec<_> = lost
+            .iter()
+            .map(|it| {
+                let rule = it.rule().and_then(|id| made_by.get(id.0));
+                rule_of_showings(it, rule.map(|it| places.resolved(it)))
+            })
+            .collect();
         let set = RuleSet::new(&rules, []);
         let mut scan = GuideScan::new(&set, []);
         read_guides(
@@ -79,4 +82,14 @@ impl RecordingRules {
         }
         found
     }
+}
+
+/// Returns a rule that selects the showings of a programme. What the rule that made its recording demands holds for all.
+fn rule_of_showings(recording: &Recording, made_by: Option<RecordingRule>) -> RecordingRule {
+    let title = TextTest { mode: TextMode::Exact, text: recording.title().to_owned() };
+    let conditions = made_by.as_ref().and_then(RecordingRule::conditions).cloned().unwrap_or_default();
+    let test = ProgrammeTest { title: Some(title), conditions, ..ProgrammeTest::default() };
+    let channel = made_by.and_then(|it| it.channel);
+    let rule = new_rule(RuleList::Series, RuleSelection::Programmes(test), recording.owner);
+    RecordingRule { channel, ..rule }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use actors::{Plans, Recorder, RecordingsFolder, now_ms, remember_deleted, role_changed, view_limits};
 use domain::channel::Channel;
-use domain::core_settings::{DVR_SETTINGS, SYSTEM_SETTINGS, time_zone};
+use domain::core_settings::DVR_SETTINGS;
 use domain::guide::source::GuideSource;
 use domain::guide::state::GuideState;
 use domain::ids::{ChannelId, RecordingId, RecordingRuleId, UserId};
@@ -32,6 +32,8 @@ use tracing::{info, warn};
 
 use crate::followed_guides::{FollowedGuides, GuideZones};
 use crate::guide::{ChannelGuide, GuideKey, Guides};
+use crate::library::Library;
+use crate::rule_places::{RulePlaces, quality_of, zone_name};
 
 /// How often rules are applied without any change, because time passes.
 const PERIOD: Duration = Duration::from_secs(15 * 60);
@@ -209,8 +211,16 @@ impl RecordingRules {
         let by_hand = recordings.iter().map(|it| &**it).filter(|_| matches!(scope, RuleScope::All));
         let by_hand: Vec<_> = by_hand.collect();
         let sources = FollowedGuides::new(&self.models, &self.guides);
-        let tests =
+        let mut tests =
             RuleSet::tests(rules.iter().map(|it| &**it), by_hand, |it| sources.guide_of(it).map(|it| it.key));
+        let places = RulePlaces::new(models);
+        for (subject, test) in &mut tests {
+            if let RuleSubject::Rule(at) = subject
+                && let Some(rule) = rules.get(*at as usize)
+            {
+                places.resolve(rule, &mut test.conditions);
+            }
+        }
         let mut cache = matches!(scope, RuleScope::All).then(|| self.state.matches.lock());
         let set = match &mut cache {
             Some(cache) => cache.set_of(tests),
@@ -233,7 +243,7 @@ impl RecordingRules {
         let memories = models.rule_memories.load();
         let memories: HashMap<_, _> = memories.iter().map(|it| (it.id, Arc::clone(it))).collect();
         let planning = Planning { rules: &rules, recordings: &recordings, memories: &memories, now };
-        let mut changes = planning.run(&self.models, (airings, covered), plan);
+        let mut changes = planning.run(self, (airings, covered), plan);
         let folder = self.recorder.folder();
         if !folder.is_some_and(RecordingsFolder::is_marked) {
             // Their disk is not mounted, so that their files cannot go with them.
@@ -261,14 +271,14 @@ impl RecordingRules {
         let recordings: Vec<_> = stay.cloned().collect();
         let memories = memory.into_iter().map(|it| (rule.id, it)).collect();
         // The programmes of one that is off are shown, too.
-        let set = RuleSet::new([&RecordingRule { enabled: true, ..rule.clone() }], []);
+        let set = RuleSet::new([&RulePlaces::new(&self.models).resolved(&rule)], []);
         let rules = [Arc::new(rule)];
         let mut scan = GuideScan::new(&set, recordings.iter().map(|it| &**it));
         let (from, until) = ((now - HORIZON_MS) / 1000, (now + HORIZON_MS) / 1000);
         let keys = read_guides(&self.models, &self.guides, &mut scan, from, until, None);
         let is_too_much = scan.is_too_much();
         let planning = Planning { rules: &rules, recordings: &recordings, memories: &memories, now };
-        let mut airings = planning.run(&self.models, scan.finish(), rules::preview);
+        let mut airings = planning.run(self, scan.finish(), rules::preview);
         let channels = self.models.channels.load();
         let can_see = |id: &ChannelId| channels.get(id.0).is_some_and(|it| is_listed(it));
         airings.retain(|it| it.airing.channels.iter().any(can_see));
@@ -306,12 +316,17 @@ struct Planning<'a> {
 
 impl Planning<'_> {
     /// Plans with the channels, rights and settings of the moment.
-    fn run<T>(&self, models: &Models, (airings, covered): Found, plan: impl FnOnce(PlanInput<'_>) -> T) -> T {
+    fn run<T>(
+        &self,
+        of: &RecordingRules,
+        (airings, covered): Found,
+        plan: impl FnOnce(PlanInput<'_>) -> T,
+    ) -> T {
+        let models = &of.models;
         let channels = models.channels.load();
         let (permissions, dvr) = (Permissions::with(models, self.rules), dvr_settings(models));
-        let settings = models.settings.load();
-        let system = settings.one_by("key", SYSTEM_SETTINGS).map(|it| it.value.clone());
-        let zone = TimeZone::get(time_zone(system.as_ref())).unwrap_or(TimeZone::UTC);
+        let zone = TimeZone::get(&zone_name(models)).unwrap_or(TimeZone::UTC);
+        let (library, health) = (Library::new(models), of.plans.health());
         plan(PlanInput {
             rules: self.rules,
             recordings: self.recordings,
@@ -322,7 +337,9 @@ impl Planning<'_> {
             may_record: &|rule, channel| {
                 channels.get(channel.0).is_some_and(|channel| permissions.may_record(rule, channel, &dvr))
             },
-            padding: (dvr.pre_offset_minutes * 60, dvr.post_offset_minutes * 60),
+            quality: &|id| channels.get(id.0).map(|it| quality_of(it, &health)).unwrap_or_default(),
+            is_in_library: &|rule, programme| library.has(rule.owner, programme),
+            padding: dvr.padding(),
             zone: &zone,
             now: self.now,
             n_new_max: RECORDINGS_MAX.saturating_sub(self.recordings.len()),
@@ -452,7 +469,11 @@ impl Permissions {
 
     /// Rules of users who were deleted or may no longer record make no recordings. Rules without an owner, which plugins
     /// make, are like those of admins.
+    /// A rule that names channels or groups records on these only.
     pub fn may_record(&self, rule: &RecordingRule, channel: &Channel, settings: &DvrSettings) -> bool {
+        if !rule.takes(channel.id, channel.group) {
+            return false;
+        }
         let Some(owner) = rule.owner else { return channel.enabled };
         let Some((user, limits)) = self.owners.get(&owner.0) else { return false };
         if user.may(UserLevel::Admin) {
@@ -518,8 +539,8 @@ fn memory_of(write: &Write<'_>, rule: RecordingRuleId) -> storage::Result<RuleMe
     Ok(write.get::<RuleMemory>(rule.0)?.unwrap_or_else(|| RuleMemory::new(rule)))
 }
 
-/// Removes the recordings of a rule that have not begun. With `keeps_edited`, those that a user changed stay. Returns their
-/// number.
+/// Removes the recordings of a rule that have not begun, unless another rule wants them too. With `keeps_edited`, those that a
+/// user changed stay. Returns their number.
 pub fn remove_scheduled(
     write: &mut Write<'_>,
     models: &Models,
@@ -528,9 +549,17 @@ pub fn remove_scheduled(
 ) -> storage::Result<usize> {
     let (now, mut n_removed) = (now_ms(), 0);
     let recordings = models.recordings.load();
-    for it in recordings.iter().filter(|it| it.rule() == Some(rule)) {
-        let Some(recording) = write.get::<Recording>(it.id.0)? else { continue };
-        if goes_with_change(&recording, rule, now, keeps_edited) {
+    let is_of_rule = |it: &&Arc<Recording>| !it.status.is_final() && it.rules().any(|it| it == rule);
+    for it in recordings.iter().filter(is_of_rule) {
+        let Some(mut recording) = write.get::<Recording>(it.id.0)? else { continue };
+        let (goes, before) = (goes_with_change(&recording, rule, now, keeps_edited), recording.rule());
+        // What a rule has begun, or a user has edited, keeps its name.
+        if before == Some(rule) && !goes {
+            continue;
+        }
+        if recording.leave_rule(rule) {
+            write.put(&recording)?;
+        } else {
             write.remove::<Recording>(it.id.0)?;
             n_removed += 1;
         }

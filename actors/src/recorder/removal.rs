@@ -65,17 +65,19 @@ impl Recorder {
     }
 }
 
-/// Notes that the recording of a rule was deleted, so that its rule does not make it again.
+/// Notes that the recording of rules was deleted, so that none of them makes it again.
 ///
 /// # Errors
 /// The store cannot be used.
 pub fn remember_deleted(write: &mut Write<'_>, recording: &Recording) -> storage::Result<()> {
     let Some(followed) = &recording.followed else { return Ok(()) };
-    let Some(rule) = followed.rule else { return Ok(()) };
-    if write.get::<RecordingRule>(rule.0)?.is_none() {
-        return Ok(());
+    for rule in recording.rules() {
+        if write.get::<RecordingRule>(rule.0)?.is_none() {
+            continue;
+        }
+        let mut memory = write.get::<RuleMemory>(rule.0)?.unwrap_or_else(|| RuleMemory::new(rule));
+        memory.add_done(followed.episode);
+        write.put(&memory)?;
     }
-    let mut memory = write.get::<RuleMemory>(rule.0)?.unwrap_or_else(|| RuleMemory::new(rule));
-    memory.add_done(followed.episode);
-    write.put(&memory)
+    Ok(())
 }

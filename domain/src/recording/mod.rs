@@ -47,8 +47,9 @@ use crate::ids::{ChannelId, RecordingId, RecordingRuleId, UserId};
 
 /// Maximum length of a recording with its padding, in milliseconds.
 pub const RECORDING_MS_MAX: i64 = 48 * 60 * 60 * 1000;
-/// Maximum padding before or after a recording, in seconds.
-pub const PADDING_SECONDS_MAX: u32 = 24 * 60 * 60;
+/// Maximum padding before or after a recording, in seconds. It is negative for a recording that begins after its programme, or
+/// ends before it, by this much at most.
+pub const PADDING_SECONDS_MAX: i32 = 24 * 60 * 60;
 /// Maximum priority; the minimum is 0.
 pub const PRIORITY_MAX: u8 = 100;
 /// Priority of recordings that name none.
@@ -61,6 +62,8 @@ pub const RECORDINGS_MAX: usize = 20_000;
 pub const PROGRAMME_TEXT_CHARS_MAX: usize = 255;
 /// Maximum length of the description of a programme, in characters.
 pub const DESCRIPTION_CHARS_MAX: usize = 4_000;
+/// Maximum number of further rules that a recording names.
+pub const FURTHER_RULES_MAX: usize = 50;
 /// A recording whose last packets are missing for longer than this is interrupted, in milliseconds.
 pub const MISSING_END_MS_MAX: i64 = 30_000;
 
@@ -77,11 +80,11 @@ pub struct Recording {
     /// Start and end, without padding.
     pub start: i64,
     pub end: i64,
-    /// Seconds that are recorded before the start and after the end.
+    /// Seconds that are recorded before the start and after the end. Negative ones are left out of the programme.
     #[serde(default)]
-    pub padding_before: u32,
+    pub padding_before: i32,
     #[serde(default)]
-    pub padding_after: u32,
+    pub padding_after: i32,
     /// The recording with the higher priority wins when not all can be made.
     #[serde(default)]
     pub priority: u8,
@@ -117,6 +120,11 @@ pub struct Recording {
     pub updated_at: i64,
 }
 
+/// Returns whether a padding is within its limits.
+pub fn is_padding(seconds: i32) -> bool {
+    seconds.unsigned_abs() <= PADDING_SECONDS_MAX.unsigned_abs()
+}
+
 /// The programme of a recording, as the guide or the client described it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -132,6 +140,9 @@ pub struct RecordedProgramme {
     pub year: Option<u32>,
     /// Whether the guide says that it is a film.
     pub is_movie: bool,
+    /// Id of the episode or film in guides, such as that of Gracenote (`dd_progid`): the same on all channels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub episode_id: Option<String>,
 }
 
 /// The origin of the times of a recording: a programme of the guide, or the day of a weekly rule. Contains the values that the recording
@@ -141,6 +152,9 @@ pub struct FollowedAiring {
     /// The rule that made the recording; `None` if a user made it.
     #[serde(default)]
     pub rule: Option<RecordingRuleId>,
+    /// Other rules that want it, in order. At most [`FURTHER_RULES_MAX`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further_rules: Vec<RecordingRuleId>,
     /// Key of the guide channel; empty for weekly rules.
     pub guide_key: String,
     /// Identity of the episode: see [`rules::EpisodeKey`].
@@ -148,8 +162,8 @@ pub struct FollowedAiring {
     pub channel: ChannelId,
     pub start: i64,
     pub end: i64,
-    pub padding_before: u32,
-    pub padding_after: u32,
+    pub padding_before: i32,
+    pub padding_after: i32,
     pub priority: u8,
 }
 
@@ -194,6 +208,7 @@ impl FollowedAiring {
     pub fn by_hand(it: &Recording, guide_key: String, episode: rules::EpisodeKey) -> Self {
         Self {
             rule: None,
+            further_rules: Vec::new(),
             guide_key,
             episode,
             channel: it.channel,
@@ -268,6 +283,27 @@ impl Recording {
         self.followed.as_ref()?.rule
     }
 
+    /// Returns all rules that want the recording, the one that made it first.
+    pub fn rules(&self) -> impl Iterator<Item = RecordingRuleId> + '_ {
+        let further = self.followed.iter().flat_map(|it| &it.further_rules);
+        self.rule().into_iter().chain(further.copied())
+    }
+
+    /// Forgets that a rule wants the recording. If it is the one that made it, the next one takes its place. Returns false if
+    /// the rule made it and no other wants it.
+    pub fn leave_rule(&mut self, rule: RecordingRuleId) -> bool {
+        let Some(followed) = &mut self.followed else { return true };
+        followed.further_rules.retain(|it| *it != rule);
+        if followed.rule != Some(rule) {
+            return true;
+        }
+        let has_other = !followed.further_rules.is_empty();
+        if has_other {
+            followed.rule = Some(followed.further_rules.remove(0));
+        }
+        has_other
+    }
+
     /// Returns the title that lists and events show: that of the programme, or the name of the channel.
     pub fn title(&self) -> &str {
         let title = self.programme.as_ref().map(|it| it.title.as_str()).filter(|it| !it.is_empty());
@@ -298,11 +334,16 @@ impl Recording {
         } else if self.ends_at().saturating_sub(self.begins_at()) > RECORDING_MS_MAX {
             refuse("end_time", "A recording can last 48 hours at most.");
         }
-        if self.padding_before > PADDING_SECONDS_MAX {
-            refuse("padding_before", "Ensure this value is less than or equal to 86400.");
+        if !is_padding(self.padding_before) {
+            refuse("padding_before", "Ensure this value is between -86400 and 86400.");
         }
-        if self.padding_after > PADDING_SECONDS_MAX {
-            refuse("padding_after", "Ensure this value is less than or equal to 86400.");
+        if !is_padding(self.padding_after) {
+            refuse("padding_after", "Ensure this value is between -86400 and 86400.");
+        }
+        let is_negative = self.padding_before < 0 || self.padding_after < 0;
+        if is_negative && self.end > self.start && self.ends_at() <= self.begins_at() {
+            let field = if self.padding_after < 0 { "padding_after" } else { "padding_before" };
+            refuse(field, "The negative padding leaves nothing of the programme.");
         }
         if self.priority > PRIORITY_MAX {
             refuse("priority", "Ensure this value is less than or equal to 100.");
@@ -447,7 +488,13 @@ mod tests {
         check(|it| (it.start, it.end) = (10 * MINUTE, 20 * MINUTE), &["end_time"]);
         check(|it| it.end = it.start + RECORDING_MS_MAX, &["end_time"]);
         check(|it| it.end = i64::MAX, &["end_time"]);
-        check(|it| it.padding_before = u32::MAX, &["end_time", "padding_before"]);
+        check(|it| it.padding_before = i32::MAX, &["end_time", "padding_before"]);
+        check(|it| it.padding_before = i32::MIN, &["padding_before", "padding_before"]);
+        // The programme lasts 30 minutes.
+        check(|it| (it.padding_before, it.padding_after) = (-600, -600), &[]);
+        check(|it| (it.padding_before, it.padding_after) = (-600, -1_200), &["padding_after"]);
+        check(|it| (it.padding_before, it.padding_after) = (-1_800, 0), &["padding_before"]);
+        check(|it| (it.padding_before, it.padding_after) = (600, -1_680), &[]);
         check(|it| it.priority = 101, &["priority"]);
         // One that has begun may still be recorded.
         check(|it| it.start = 50 * MINUTE, &[]);

@@ -1,5 +1,6 @@
 //! The programme of a recording, taken from a guide.
 
+use super::rules::episode_id_of;
 use super::{DESCRIPTION_CHARS_MAX, PROGRAMME_TEXT_CHARS_MAX, RecordedProgramme};
 use crate::guide::programme::Programme;
 
@@ -37,6 +38,7 @@ impl RecordedProgramme {
             episode,
             year,
             is_movie: programme.categories().any(is_movie_category),
+            episode_id: episode_id_of(programme).map(|it| short(it, PROGRAMME_TEXT_CHARS_MAX)),
         }
     }
 }

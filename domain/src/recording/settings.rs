@@ -123,6 +123,12 @@ impl DvrSettings {
         user.may(UserLevel::Admin) || (is_enabled && user.may_with(UserLevel::Standard, Some(ADD_RECORDING)))
     }
 
+    /// Returns the padding before and after new recordings that name none, in seconds.
+    pub fn padding(&self) -> (i32, i32) {
+        let seconds = |minutes: u32| i32::try_from(minutes.min(OFFSET_MINUTES_MAX) * 60).unwrap_or_default();
+        (seconds(self.pre_offset_minutes), seconds(self.post_offset_minutes))
+    }
+
     /// Returns whether the setting has this member with an effect.
     pub fn has_member(name: &str) -> bool {
         Self::default().to_setting().contains_key(name)

@@ -25,7 +25,7 @@ pub use self::names::{NameRules, NormalName};
 pub use self::score::Reason;
 pub(crate) use self::scripts::plain;
 pub use self::settings::{IGNORED_TEXT_CHARS_MAX, IGNORED_TEXTS_MAX, MatchSettings};
-pub use self::vocabulary::Quality;
+pub use self::vocabulary::{Quality, quality_of_name};
 pub(crate) use self::vocabulary::{
     digits, is_common_word, is_decoration, is_leading_code, is_remark, is_weak, quality,
 };

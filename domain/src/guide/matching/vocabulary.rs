@@ -45,6 +45,26 @@ fn with_frame_rate(word: &str) -> Option<Quality> {
     }
 }
 
+/// Returns the quality that the name of a channel states; `None` if it states none.
+pub fn quality_of_name(name: &str) -> Option<Quality> {
+    let lower = name.to_lowercase();
+    let mut before = "";
+    let mut best = None;
+    for word in lower.split(|it: char| !it.is_alphanumeric()).filter(|it| !it.is_empty()) {
+        // In `ESPNHD`, the quality is a word of its own.
+        let suffix =
+            || ["uhd", "fhd", "hd"].into_iter().find(|it| word.len() >= it.len() + 2 && word.ends_with(it));
+        let is_stated = |it: &Quality| {
+            *it != Quality::Standard || matches!(word, "sd" | "480p" | "480i" | "576p" | "576i" | "360p")
+        };
+        let own = quality(word).filter(is_stated).or_else(|| quality(suffix()?));
+        let of_two = quality_of_two(before, word).filter(|it| *it != Quality::Standard);
+        best = best.max(own).max(of_two);
+        before = word;
+    }
+    best
+}
+
 /// Returns the quality that two adjacent words state.
 pub(super) fn quality_of_two(first: &str, second: &str) -> Option<Quality> {
     Some(match (first, second) {
@@ -217,4 +237,30 @@ pub(crate) fn is_common_word(code: &str) -> bool {
 /// Country codes that begin a name without a separator.
 pub(crate) fn is_leading_code(code: &str) -> bool {
     matches!(code, "uk" | "ger" | "fra" | "ita" | "esp" | "swe" | "pol" | "tur" | "rus" | "alb" | "exyu")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_quality_of_a_channel_is_in_its_name() {
+        for (name, expected) in [
+            ("News", None),
+            ("News HEVC", None),
+            ("News SD", Some(Quality::Standard)),
+            ("News HD", Some(Quality::High)),
+            ("DE | News FHD (backup)", Some(Quality::High)),
+            ("News 1080p50", Some(Quality::High)),
+            ("ESPNHD", Some(Quality::High)),
+            ("News Full HD", Some(Quality::High)),
+            ("News Ultra HD", Some(Quality::Ultra)),
+            ("News 4K", Some(Quality::Ultra)),
+            ("NewsUHD", Some(Quality::Ultra)),
+            ("HD SD", Some(Quality::High)),
+            ("", None),
+        ] {
+            assert_eq!(quality_of_name(name), expected, "{name}");
+        }
+    }
 }

@@ -111,9 +111,10 @@ impl ForecastDemand {
         let is_over = it.status.is_final();
         let ended_at = it.file.as_ref().and_then(|it| it.ended_at).filter(|_| is_over).unwrap_or(i64::MAX);
         let ends_at = it.ends_at().min(ended_at);
-        // One that was made while its programme was on is later than those that had begun then.
+        // One that was made while its programme was on is later than those that had begun then. Negative padding shortens the
+        // programme.
         let end = it.end.min(ends_at);
-        let start = it.start.max(it.created_at).min(end);
+        let start = it.start.max(it.begins_at()).max(it.created_at).min(end);
         Self {
             id: it.id,
             channel: it.channel,
@@ -121,7 +122,7 @@ impl ForecastDemand {
             end,
             begins_at: it.begins_at().max(it.created_at).min(start),
             ends_at,
-            padding_before: it.start - it.begins_at(),
+            padding_before: it.start.saturating_sub(it.begins_at()).max(0),
             priority: it.priority,
             watched,
             is_over,

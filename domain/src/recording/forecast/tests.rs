@@ -87,6 +87,28 @@ fn recordings_use_free_slots_of_all_accounts() {
 }
 
 #[test]
+fn negative_padding_needs_no_connection() {
+    let one: Arc<[SlotPool]> = Arc::new([pool(1, 1)]);
+    let recording = |id: u32, times: std::ops::Range<i64>, before: i32, after: i32| {
+        let uuid = uuid::Uuid::from_u128(id.into());
+        let times = times.start * MINUTE..times.end * MINUTE;
+        let it = Recording::new(RecordingId(id), ChannelId(id), uuid, "", times, 0);
+        Recording { padding_before: before * 60, padding_after: after * 60, ..it }
+    };
+    let demands = |shortened: i32| {
+        [
+            recording(1, 60..120, shortened, shortened),
+            recording(2, 110..150, 0, 0),
+            recording(3, 30..70, 0, 0),
+        ]
+        .map(|it| ForecastDemand::from_recording(&it, one.clone(), None))
+    };
+    assert_eq!(show(&demands(-10)), ["1-0+0"; 3]);
+    let kept = show(&demands(0));
+    assert_eq!(kept.iter().filter(|it| it.starts_with("lost")).count(), 2, "{kept:?}");
+}
+
+#[test]
 fn recordings_of_one_channel_share_their_connection() {
     let one = [pool(1, 1)];
     let all = [demand(1, 1, 0, 60, &one), demand(2, 1, 30, 90, &one), demand(3, 2, 70, 80, &one)];

@@ -61,9 +61,7 @@ impl EpisodeKey {
     fn from_texts(programme: &Programme, texts: &EpisodeTexts<'_>, guide_key: &str) -> Self {
         let title = &*texts.title;
         let known = |parts: &[&str]| Self { hash: hash(parts), is_known: true };
-        if let Some(id) =
-            programme.episode_numbers.iter().find_map(|it| episode_id(it.system.as_deref(), &it.value))
-        {
+        if let Some(id) = episode_id_of(programme) {
             return known(&["id", id]);
         }
         if let (season, Some(episode)) = programme.season_episode() {
@@ -96,6 +94,11 @@ impl EpisodeKey {
     pub fn is_known(self) -> bool {
         self.is_known
     }
+}
+
+/// Returns the id that the guide has of an episode or a film.
+pub(in crate::recording) fn episode_id_of(programme: &Programme) -> Option<&str> {
+    programme.episode_numbers.iter().find_map(|it| episode_id(it.system.as_deref(), &it.value))
 }
 
 /// Returns the id of an episode or a film, if this is one. Ids of whole series are none.

@@ -7,12 +7,14 @@ use std::collections::{HashMap, HashSet};
 use regex::{Regex, RegexSet};
 use serde::{Deserialize, Serialize};
 
+use super::conditions::CompiledConditions;
 use super::normal_text::{is_same, normal_hash};
 use super::{ProgrammeTest, RecordingRule, RuleSelection};
 use crate::guide::marks::{MarkedText, plain, plain_of_rule};
 use crate::guide::programme::Programme;
 use crate::guide::text_query::{QUERY_CHARS_MAX, TextQuery};
 use crate::guide::words::{lower, lower_into, words};
+use crate::ids::ChannelId;
 use crate::pattern::{PATTERN_BYTES_MAX, TEXT_BYTES_MAX, compile, compile_set};
 use crate::recording::Recording;
 use crate::recording::hash::Plain;
@@ -168,6 +170,7 @@ struct Compiled {
     guide_id: Option<GuideId>,
     title: Option<CompiledTest>,
     description: Option<CompiledTest>,
+    conditions: Option<Box<CompiledConditions>>,
 }
 
 /// The rules that can select programmes of one guide channel.
@@ -313,7 +316,8 @@ impl RuleSet {
             (Some(id), _) => self.by_guide_id.entry(id).or_default().push(at),
             (None, _) => self.others.push(at),
         }
-        self.tests.push(Compiled { subject, guide_id, title, description });
+        let conditions = CompiledConditions::new(&test.conditions).map(Box::new);
+        self.tests.push(Compiled { subject, guide_id, title, description, conditions });
     }
 
     /// Returns the rules and recordings whose guide id is one of these, in the same case of letters.
@@ -401,9 +405,20 @@ impl ChannelRules<'_> {
         self.in_other_case.binary_search(&found).is_ok()
     }
 
-    /// Returns what a number of [`ChannelRules::by_title`] stands for, if it accepts the description of the programme.
+    /// Returns whether a programme on these channels fulfils what a number of [`ChannelRules::by_title`] says about times and
+    /// channels. Times are seconds since 1970.
+    pub(super) fn fits(&self, found: u32, (start, stop): (i64, i64), channels: &[ChannelId]) -> bool {
+        let test = self.set.tests.get(found as usize);
+        test.is_some_and(|it| it.conditions.as_ref().is_none_or(|it| it.fits(start, stop, channels)))
+    }
+
+    /// Returns what a number of [`ChannelRules::by_title`] stands for, if it accepts the description and the season of the
+    /// programme.
     pub fn accepts(&self, found: u32, programme: &Programme) -> Option<RuleSubject> {
         let test = self.set.tests.get(found as usize)?;
+        if test.conditions.as_ref().is_some_and(|it| !it.fits_season(programme.season_episode().0)) {
+            return None;
+        }
         let Some(description) = &test.description else { return Some(test.subject) };
         let text = programme.description().unwrap_or_default();
         description.holds(text, &lower(text)).then_some(test.subject)

@@ -4,19 +4,28 @@
 //! [`preview()`] shows it beforehand.
 
 mod attach;
+mod conditions;
+mod create;
 mod episode;
 mod matching;
 mod normal_text;
 mod plan;
 mod preview;
 mod scan;
+mod shared;
 #[cfg(test)]
 mod tests;
 mod weekly;
 
 use serde::{Deserialize, Serialize};
 
+use self::conditions::check_zone;
+pub(super) use self::conditions::is_within;
+pub use self::conditions::{
+    DayHours, LENGTH_MINUTES_MAX, NewBy, ProgrammeConditions, QualityWish, RULE_CHANNELS_MAX, SEASON_MAX,
+};
 pub use self::episode::EpisodeKey;
+pub(super) use self::episode::episode_id_of;
 pub use self::matching::{ChannelRules, RuleSet, RuleSubject, TextMode, TextTest};
 pub use self::plan::{Airing, PlanInput, PlannedChange, plan};
 pub use self::preview::{AiringMark, AiringReason, MarkedAiring, preview};
@@ -25,8 +34,8 @@ pub use self::scan::{
     ScannedChannel,
 };
 pub use self::weekly::{CivilDay, Occurrence, WeeklyTimes};
-use super::{PADDING_SECONDS_MAX, PRIORITY_MAX, PROGRAMME_TEXT_CHARS_MAX};
-use crate::ids::{ChannelId, RecordingRuleId, UserId};
+use super::{PADDING_SECONDS_MAX, PRIORITY_MAX, PROGRAMME_TEXT_CHARS_MAX, is_padding};
+use crate::ids::{ChannelId, GroupId, RecordingRuleId, UserId};
 
 /// Maximum number of rules.
 pub const RULES_MAX: usize = 10_000;
@@ -60,11 +69,11 @@ pub struct RecordingRule {
     /// How many bytes its recordings have together; older ones are deleted. 0 means unlimited.
     #[serde(default)]
     pub quota_bytes: u64,
-    /// Padding of its recordings in seconds; `None` for that of the settings.
+    /// Padding of its recordings in seconds; `None` for that of the settings. Negative ones shorten recordings.
     #[serde(default)]
-    pub padding_before: Option<u32>,
+    pub padding_before: Option<i32>,
     #[serde(default)]
-    pub padding_after: Option<u32>,
+    pub padding_after: Option<i32>,
     pub priority: u8,
     /// The user who made it, and whose channels it may record.
     #[serde(default)]
@@ -100,6 +109,8 @@ pub struct ProgrammeTest {
     pub description: Option<TextTest>,
     /// Only episodes that the guide marks as new, or that were never seen before.
     pub only_new: bool,
+    #[serde(skip_serializing_if = "ProgrammeConditions::is_default")]
+    pub conditions: ProgrammeConditions,
 }
 
 /// The episodes that a rule has to remember because nothing else does.
@@ -137,8 +148,9 @@ impl RecordingRule {
         for (field, padding) in
             [("padding_before", self.padding_before), ("padding_after", self.padding_after)]
         {
-            if padding.is_some_and(|it| it > PADDING_SECONDS_MAX) {
-                refuse(field, format!("Ensure this value is less than or equal to {PADDING_SECONDS_MAX}."));
+            if padding.is_some_and(|it| !is_padding(it)) {
+                let max = PADDING_SECONDS_MAX;
+                refuse(field, format!("Ensure this value is between -{max} and {max}."));
             }
         }
         if self.priority > PRIORITY_MAX {
@@ -147,6 +159,12 @@ impl RecordingRule {
         if self.keep > KEEP_MAX {
             refuse("keep", format!("Ensure this value is less than or equal to {KEEP_MAX}."));
         }
+        self.check_selection(&mut refuse);
+        if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+    }
+
+    fn check_selection(&self, refuse: &mut dyn FnMut(&'static str, String)) {
+        let is_long = |it: &str| it.chars().count() > PROGRAMME_TEXT_CHARS_MAX;
         match &self.selection {
             RuleSelection::Weekly(times) => {
                 if self.channel.is_none() {
@@ -159,6 +177,9 @@ impl RecordingRule {
                         "days_of_week",
                         "Days of week must be between 0 (Monday) and 6 (Sunday).".to_owned(),
                     );
+                }
+                if let Some(Err(reason)) = times.zone.as_deref().map(check_zone) {
+                    refuse("time_zone", reason);
                 }
                 if times.start == times.end {
                     refuse("end_time", "Start and end must differ.".to_owned());
@@ -179,9 +200,22 @@ impl RecordingRule {
                         refuse(field, reason);
                     }
                 }
+                test.conditions.check(&mut |it| refuse(it.field, it.reason));
             }
         }
-        if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+    }
+
+    /// Returns whether the rule may record on a channel of a group.
+    pub fn takes(&self, channel: ChannelId, group: Option<GroupId>) -> bool {
+        self.channel == Some(channel) || self.conditions().is_none_or(|it| it.takes(channel, group))
+    }
+
+    /// Returns the further conditions of a rule that records programmes.
+    pub fn conditions(&self) -> Option<&ProgrammeConditions> {
+        match &self.selection {
+            RuleSelection::Programmes(test) => Some(&test.conditions),
+            RuleSelection::Weekly(_) => None,
+        }
     }
 
     /// Returns whether every programme has to be compared with the rule. At most [`PATTERN_RULES_MAX`] rules may be such.

@@ -12,9 +12,11 @@ use jiff::tz::TimeZone;
 use uuid::Uuid;
 
 use super::matching::RuleSubject;
-use super::{EpisodeKey, HORIZON_MS, RecordingRule, RuleMemory, RuleSelection};
+use super::shared::{Holder, Holders, Wanted};
+use super::{EpisodeKey, HORIZON_MS, QualityWish, RecordingRule, RuleMemory, RuleSelection};
+use crate::guide::matching::Quality;
 use crate::ids::{ChannelId, RecordingId, RecordingRuleId, UserId};
-use crate::recording::{FollowedAiring, RECORDING_MS_MAX, RecordedProgramme, Recording, RecordingStatus};
+use crate::recording::{RECORDING_MS_MAX, RecordedProgramme, Recording, RecordingStatus};
 
 /// How far the programme of a recording that a user made can move, in milliseconds.
 const MOVED_BY_HAND_MS_MAX: i64 = 24 * 60 * 60 * 1000;
@@ -62,8 +64,12 @@ pub struct PlanInput<'a> {
     pub channel: &'a dyn Fn(ChannelId) -> Option<(String, Uuid)>,
     /// Whether the owner of a rule may record a channel.
     pub may_record: &'a dyn Fn(&RecordingRule, ChannelId) -> bool,
+    /// The quality of the pictures of a channel.
+    pub quality: &'a dyn Fn(ChannelId) -> Quality,
+    /// Whether the library of the owner of a rule has a film or an episode.
+    pub is_in_library: &'a dyn Fn(&RecordingRule, &RecordedProgramme) -> bool,
     /// Padding before and after recordings whose rule has none, in seconds.
-    pub padding: (u32, u32),
+    pub padding: (i32, i32),
     pub zone: &'a TimeZone,
     pub now: i64,
     /// How many recordings may be created.
@@ -97,9 +103,14 @@ pub(super) enum EpisodeOutcome {
     Taken,
     ShownBefore,
     Repeat,
+    /// The rule wants episodes that the guide marks as new.
+    NotMarked,
+    InLibrary,
     /// No showing begins later.
     Begun,
     TooLong,
+    /// Negative padding leaves nothing of it.
+    TooShort,
     TooMany,
 }
 
@@ -137,27 +148,28 @@ pub(super) fn decide(
         let (Some(rule), Some(list)) = (input.rules.get(at), of_rule.get_mut(at)) else { continue };
         plan.apply(rule, std::mem::take(list));
     }
+    plan.name_rules();
     (plan.changes, plan.outcomes.unwrap_or_default())
 }
-
-/// The identity of an episode for one user.
-type Wanted = (Option<UserId>, EpisodeKey);
 
 pub(super) struct Plan<'i, 'a> {
     pub(super) input: &'i PlanInput<'a>,
     by_rule: HashMap<RecordingRuleId, Vec<&'i Arc<Recording>>>,
     /// Episodes that are scheduled, being recorded or complete.
     taken: HashMap<Wanted, u32>,
-    n_new: usize,
-    changes: Vec<PlannedChange>,
+    /// Recordings that take airings, to which further rules are added.
+    pub(super) holders: Holders,
+    pub(super) n_new: usize,
+    pub(super) changes: Vec<PlannedChange>,
     outcomes: Option<EpisodeOutcomes>,
 }
 
 impl<'i, 'a> Plan<'i, 'a> {
     fn new(input: &'i PlanInput<'a>, outcomes: Option<EpisodeOutcomes>) -> Self {
         let mut by_rule = HashMap::<_, Vec<_>>::new();
-        let mut taken = HashMap::new();
-        for it in input.recordings {
+        let (mut taken, mut holders) = (HashMap::new(), Holders::default());
+        for (at, it) in input.recordings.iter().enumerate() {
+            holders.add(Holder::Recording(at), it);
             let Some(followed) = &it.followed else { continue };
             if let Some(rule) = followed.rule {
                 by_rule.entry(rule).or_default().push(it);
@@ -166,7 +178,7 @@ impl<'i, 'a> Plan<'i, 'a> {
                 *taken.entry((it.owner, followed.episode)).or_default() += 1;
             }
         }
-        Self { input, by_rule, taken, n_new: 0, changes: Vec::new(), outcomes }
+        Self { input, by_rule, taken, holders, n_new: 0, changes: Vec::new(), outcomes }
     }
 
     /// Moves the recordings that users made of programmes of the guide.
@@ -271,9 +283,10 @@ impl<'i, 'a> Plan<'i, 'a> {
         (followed.start, followed.end) = (airing.start, airing.end);
         let start = if has_own_start || has_begun { before.start } else { airing.start };
         let end = if has_own_end { before.end } else { airing.end };
-        let padding_ms = i64::from(before.padding_after) * 1000;
-        let length = end.saturating_sub(start).saturating_add(padding_ms);
-        if start < end && end.saturating_add(padding_ms) > now && length <= RECORDING_MS_MAX {
+        let ends_at = end.saturating_add(i64::from(before.padding_after) * 1000);
+        let begins_at = start.saturating_sub(i64::from(before.padding_before) * 1000);
+        let length = ends_at.saturating_sub(start);
+        if start < end && begins_at < ends_at && ends_at > now && length <= RECORDING_MS_MAX {
             (after.start, after.end) = (start, end);
         }
         if let (Some(kept), Some(programme)) = (&mut after.programme, &airing.programme) {
@@ -295,124 +308,19 @@ impl<'i, 'a> Plan<'i, 'a> {
         Some(after)
     }
 
-    /// Creates recordings of the episodes that are still wanted.
-    fn create(
-        &mut self,
-        rule: &RecordingRule,
-        own: &[&Arc<Recording>],
-        live: &[&Arc<Recording>],
-        airings: &[Arc<Airing>],
-        attached: &HashMap<usize, usize>,
-    ) {
-        let is_weekly = matches!(rule.selection, RuleSelection::Weekly(_));
-        let only_new = matches!(&rule.selection, RuleSelection::Programmes(it) if it.only_new);
-        let memory = self.input.memories.get(&rule.id);
-        let mut done: HashSet<_> = memory.map(|it| it.done.iter().copied().collect()).unwrap_or_default();
-        let has_moved: HashSet<_> = attached.values().copied().collect();
-        let unmoved = live.iter().enumerate().filter(|(at, _)| !has_moved.contains(at)).map(|(_, it)| it);
-        let over = own.iter().filter(|it| it.status.is_final() && takes_episode(it.status));
-        done.extend(over.chain(unmoved).filter_map(|it| Some(it.followed.as_ref()?.episode)));
-        done.extend(attached.keys().filter_map(|n| Some(airings.get(*n)?.episode)));
-        let known_old: HashSet<_> = memory.map(|it| it.old.iter().copied().collect()).unwrap_or_default();
-        let mut episodes: Vec<Vec<usize>> = Vec::new();
-        let mut positions = HashMap::new();
-        for (n, airing) in airings.iter().enumerate() {
-            let at = *positions.entry(airing.episode).or_insert(episodes.len());
-            match episodes.get_mut(at) {
-                Some(list) => list.push(n),
-                None => episodes.push(vec![n]),
-            }
-        }
-        let mut old = Vec::new();
-        for list in episodes {
-            let showings = || list.iter().filter_map(|n| airings.get(*n));
-            let Some(first) = showings().next() else { continue };
-            let episode = first.episode;
-            let is_in =
-                |of: &HashSet<EpisodeKey>| showings().any(|it| it.episode_keys().any(|it| of.contains(&it)));
-            if only_new && !showings().any(|it| it.is_new) {
-                let was_before = first.start < rule.created_at || is_in(&known_old);
-                if was_before && episode.is_known() && !known_old.contains(&episode) {
-                    old.push(episode);
-                }
-                if was_before || showings().all(|it| it.is_repeat) {
-                    let outcome =
-                        if was_before { EpisodeOutcome::ShownBefore } else { EpisodeOutcome::Repeat };
-                    self.note(rule, episode, outcome);
-                    continue;
-                }
-            }
-            let owner = rule.owner;
-            let is_taken = || showings().any(|it| self.is_taken(owner, it));
-            if is_in(&done) || (!is_weekly && is_taken()) {
-                self.note(rule, episode, EpisodeOutcome::Taken);
-                continue;
-            }
-            let now = self.input.now;
-            let until = now.saturating_add(HORIZON_MS);
-            let coming = showings().filter(|it| it.start > now && it.start <= until);
-            let with_channel = coming.filter_map(|it| Some((it, self.channel_for(rule, it)?)));
-            let best = with_channel.min_by_key(|(it, channel)| (Some(*channel) != rule.channel, it.start));
-            let Some((airing, channel)) = best else {
-                self.note(rule, episode, EpisodeOutcome::Begun);
-                continue;
-            };
-            if self.n_new >= self.input.n_new_max {
-                self.note(rule, episode, EpisodeOutcome::TooMany);
-                continue;
-            }
-            let Some(recording) = self.new_recording(rule, airing, channel) else {
-                self.note(rule, episode, EpisodeOutcome::TooLong);
-                continue;
-            };
-            self.n_new += 1;
-            if !is_weekly {
-                *self.taken.entry((owner, episode)).or_default() += 1;
-            }
-            self.note(rule, episode, EpisodeOutcome::Created);
-            self.changes.push(PlannedChange::Create(Box::new(recording)));
-        }
-        if !old.is_empty() {
-            self.changes.push(PlannedChange::Remember { rule: rule.id, old });
-        }
+    /// Notes that the episode has a recording.
+    pub(super) fn take(&mut self, owner: Option<UserId>, episode: EpisodeKey) {
+        *self.taken.entry((owner, episode)).or_default() += 1;
     }
 
-    fn channel_for(&self, rule: &RecordingRule, airing: &Airing) -> Option<ChannelId> {
-        channel_for(self.input.may_record, rule, airing)
+    pub(super) fn channel_for(&self, rule: &RecordingRule, airing: &Airing) -> Option<ChannelId> {
+        channel_for(self.input.may_record, self.input.quality, rule, airing)
     }
 
-    fn note(&mut self, rule: &RecordingRule, episode: EpisodeKey, outcome: EpisodeOutcome) {
+    pub(super) fn note(&mut self, rule: &RecordingRule, episode: EpisodeKey, outcome: EpisodeOutcome) {
         if let Some(outcomes) = &mut self.outcomes {
             outcomes.insert((rule.id, episode), outcome);
         }
-    }
-
-    fn new_recording(&self, rule: &RecordingRule, airing: &Airing, channel: ChannelId) -> Option<Recording> {
-        let (channel_name, channel_uuid) = (self.input.channel)(channel)?;
-        let padding_before = rule.padding_before.unwrap_or(self.input.padding.0);
-        let padding_after = rule.padding_after.unwrap_or(self.input.padding.1);
-        let (id, times) = (RecordingId(0), airing.start..airing.end);
-        let recording = Recording {
-            programme: airing.programme.clone(),
-            padding_before,
-            padding_after,
-            priority: rule.priority,
-            followed: Some(FollowedAiring {
-                rule: Some(rule.id),
-                guide_key: airing.guide_key.clone(),
-                episode: airing.episode,
-                channel,
-                start: airing.start,
-                end: airing.end,
-                padding_before,
-                padding_after,
-                priority: rule.priority,
-            }),
-            owner: rule.owner,
-            ..Recording::new(id, channel, channel_uuid, channel_name, times, self.input.now)
-        };
-        // A guide can contain a programme of a week.
-        recording.check(self.input.now).is_ok().then_some(recording)
     }
 
     /// Removes the oldest recordings of a rule that keeps some.
@@ -431,19 +339,27 @@ impl<'i, 'a> Plan<'i, 'a> {
     }
 }
 
-/// Returns the channel on which a rule records an airing: the preferred one, or the first that its owner may record.
+/// Returns the channel on which a rule records an airing: the preferred one, or the first with the preferred quality of those
+/// that its owner may record.
 pub(super) fn channel_for(
     may_record: &dyn Fn(&RecordingRule, ChannelId) -> bool,
+    quality: &dyn Fn(ChannelId) -> Quality,
     rule: &RecordingRule,
     airing: &Airing,
 ) -> Option<ChannelId> {
+    let wish = rule.conditions().map(|it| it.quality).unwrap_or_default();
     let may = |it: &ChannelId| may_record(rule, *it);
     let preferred = rule.channel.filter(|it| airing.channels.contains(it) && may(it));
-    preferred.or_else(|| airing.channels.iter().copied().find(may))
+    let mut all = airing.channels.iter().copied().filter(may);
+    preferred.or_else(|| match wish {
+        QualityWish::Any => all.next(),
+        // Of equal ones, the first.
+        wish => all.min_by_key(|it| wish.place(quality(*it))),
+    })
 }
 
 /// Returns whether a user changed what a rule had set.
-fn is_edited(recording: &Recording) -> bool {
+pub(super) fn is_edited(recording: &Recording) -> bool {
     recording.followed.as_ref().is_none_or(|it| it.is_edited(recording))
 }
 

@@ -7,6 +7,7 @@ use super::matching::RuleSubject;
 use super::plan::{
     Airing, EpisodeOutcome, EpisodeOutcomes, PlanInput, PlannedChange, channel_for, decide, takes_episode,
 };
+use super::shared::{bucket, is_of_airing, near_buckets, times_of};
 use super::{EpisodeKey, RecordingRule};
 use crate::ids::ChannelId;
 use crate::recording::{Recording, RecordingStatus};
@@ -43,6 +44,10 @@ pub enum AiringReason {
     Repeat,
     /// The episode was shown before the rule was made.
     ShownBefore,
+    /// The guide does not mark the episode as new.
+    NotMarked,
+    /// The library has it.
+    InLibrary,
     /// The showing has begun.
     Begun,
     /// The rule makes no recordings.
@@ -51,6 +56,8 @@ pub enum AiringReason {
     NoChannel,
     /// It lasts longer than a recording can.
     TooLong,
+    /// Negative padding leaves nothing of it.
+    TooShort,
     /// There are too many recordings.
     TooMany,
 }
@@ -72,7 +79,8 @@ pub fn preview(input: PlanInput<'_>) -> Vec<MarkedAiring> {
     let of_rule = input.airings.iter().filter(|it| it.0 == RuleSubject::Rule(0) && it.1.end > input.now);
     let mut airings: Vec<_> = of_rule.map(|it| Arc::clone(&it.1)).collect();
     airings.sort_by(|one, other| (one.start, &one.guide_key).cmp(&(other.start, &other.guide_key)));
-    let (recordings, may_record, now) = (input.recordings, input.may_record, input.now);
+    let (recordings, may_record, quality, now) =
+        (input.recordings, input.may_record, input.quality, input.now);
     let (changes, outcomes) = decide(input, Some(EpisodeOutcomes::new()));
     let recorded = Recorded::after(&changes, recordings, &rule);
     let marks = airings.into_iter().map(|airing| {
@@ -84,7 +92,7 @@ pub fn preview(input: PlanInput<'_>) -> Vec<MarkedAiring> {
             }
         };
         let channel = recorded.waiting_recording(&airing).map(|it| it.channel);
-        let channel = channel.or_else(|| channel_for(may_record, &rule, &airing));
+        let channel = channel.or_else(|| channel_for(may_record, quality, &rule, &airing));
         // The episode has other showings; the owner may not record this one.
         let is_hidden = channel.is_none() && mark == AiringMark::Alternative;
         let (mark, reason) = match is_hidden {
@@ -97,7 +105,11 @@ pub fn preview(input: PlanInput<'_>) -> Vec<MarkedAiring> {
 }
 
 /// The recordings of the owner of a rule that take an episode, after a plan.
-struct Recorded<'a>(HashMap<EpisodeKey, Vec<&'a Recording>>);
+struct Recorded<'a> {
+    of_episode: HashMap<EpisodeKey, Vec<&'a Recording>>,
+    /// All of them, by a number of the start of their airing.
+    by_time: HashMap<i64, Vec<&'a Recording>>,
+}
 
 impl<'a> Recorded<'a> {
     fn after(changes: &'a [PlannedChange], recordings: &'a [Arc<Recording>], rule: &RecordingRule) -> Self {
@@ -116,29 +128,36 @@ impl<'a> Recorded<'a> {
             }
         }
         let kept = recordings.iter().filter_map(|it| changed.get(&it.id).copied().unwrap_or(Some(&**it)));
-        let mut of_episode = HashMap::<_, Vec<_>>::new();
+        let (mut of_episode, mut by_time) = (HashMap::<_, Vec<_>>::new(), HashMap::<_, Vec<_>>::new());
         for it in kept.chain(created).filter(|it| it.owner == rule.owner && takes_episode(it.status)) {
             if let Some(followed) = it.followed.as_ref().filter(|it| !it.guide_key.is_empty()) {
                 of_episode.entry(followed.episode).or_default().push(it);
             }
+            by_time.entry(bucket(times_of(it).start)).or_default().push(it);
         }
-        Self(of_episode)
+        Self { of_episode, by_time }
     }
 
+    /// Iterates over the recordings of the episode of a showing, and those of the same programme at the same time.
     fn episode_recordings(&self, airing: &Airing) -> impl Iterator<Item = &'a Recording> {
-        airing.episode_keys().filter_map(|it| self.0.get(&it)).flatten().copied()
+        let of_episode = airing.episode_keys().filter_map(|it| self.of_episode.get(&it)).flatten();
+        let near = near_buckets(airing.start).filter_map(|it| self.by_time.get(&it)).flatten();
+        of_episode.chain(near.filter(|it| is_of_airing(it, airing))).copied()
     }
 
     /// Returns the recording that waits for a showing, or runs.
     fn waiting_recording(&self, airing: &Airing) -> Option<&'a Recording> {
         let is_of_it = |it: &&Recording| {
-            let followed = it.followed.as_ref();
-            !it.status.is_final()
-                && followed.is_some_and(|it| {
+            let is_followed = match &it.followed {
+                Some(it) => {
                     it.start == airing.start
                         && it.guide_key.eq_ignore_ascii_case(&airing.guide_key)
                         && airing.channels.contains(&it.channel)
-                })
+                }
+                // Found by its time.
+                None => airing.channels.contains(&it.channel),
+            };
+            !it.status.is_final() && is_followed
         };
         self.episode_recordings(airing).find(is_of_it)
     }
@@ -157,8 +176,11 @@ impl<'a> Recorded<'a> {
             None => skipped(AiringReason::NoChannel),
             Some(EpisodeOutcome::ShownBefore) => (AiringMark::NotNew, Some(AiringReason::ShownBefore)),
             Some(EpisodeOutcome::Repeat) => (AiringMark::NotNew, Some(AiringReason::Repeat)),
+            Some(EpisodeOutcome::NotMarked) => (AiringMark::NotNew, Some(AiringReason::NotMarked)),
+            Some(EpisodeOutcome::InLibrary) => skipped(AiringReason::InLibrary),
             Some(EpisodeOutcome::Begun) => skipped(AiringReason::Begun),
             Some(EpisodeOutcome::TooLong) => skipped(AiringReason::TooLong),
+            Some(EpisodeOutcome::TooShort) => skipped(AiringReason::TooShort),
             Some(EpisodeOutcome::TooMany) => skipped(AiringReason::TooMany),
             Some(EpisodeOutcome::Taken | EpisodeOutcome::Created) => {
                 let all = || self.episode_recordings(airing);

@@ -234,6 +234,7 @@ impl ScannedChannel<'_, '_> {
         let title = first_title(inner);
         self.passed.clear();
         rules.by_title(&mut self.scan.titles, &title, |found| self.passed.push(found));
+        self.passed.retain(|it| rules.fits(*it, (start, stop), &self.channels));
         if self.passed.is_empty() {
             return;
         }

@@ -1,6 +1,6 @@
 //! Times of a weekly rule.
 //!
-//! Times are those of the wall clock in the time zone of the settings. Where a clock change skips a time, the same time
+//! Times are those of the wall clock in the time zone of the rule, or in that of the settings. Where a clock change skips a time, the same time
 //! counted in the offset before the change applies: 02:30 becomes 03:30. Where a clock change repeats a time, the first
 //! one applies, so that a recording over the change has the whole hour twice.
 
@@ -31,6 +31,9 @@ pub struct WeeklyTimes {
     pub from: Option<CivilDay>,
     #[serde(default)]
     pub until: Option<CivilDay>,
+    /// Name of the time zone; `None` for that of the settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
 }
 
 /// One day of a weekly rule. Times are milliseconds since 1970.
@@ -42,8 +45,11 @@ pub struct Occurrence {
 }
 
 impl WeeklyTimes {
-    /// Returns the days that end after `from` and start before `until`, both in milliseconds since 1970.
+    /// Returns the days that end after `from` and start before `until`, both in milliseconds since 1970. `zone` is that of the
+    /// settings.
     pub fn occurrences(&self, zone: &TimeZone, from: i64, until: i64) -> Vec<Occurrence> {
+        let own = self.zone.as_deref().and_then(|it| TimeZone::get(it).ok());
+        let zone = own.as_ref().unwrap_or(zone);
         let day_of = |at: i64| {
             let at = Timestamp::from_millisecond(at).ok()?;
             Some(at.to_zoned(zone.clone()).date())

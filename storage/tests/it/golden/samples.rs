@@ -40,7 +40,8 @@ use domain::playout::Lack;
 use domain::plugin::{PluginKey, PluginValue};
 use domain::portal::{MacAddress, PortalDevice, PortalPlace};
 use domain::recording::rules::{
-    ProgrammeTest, RecordingRule, RuleList, RuleMemory, RuleSelection, TextMode, TextTest, WeeklyTimes,
+    DayHours, NewBy, ProgrammeConditions, ProgrammeTest, QualityWish, RecordingRule, RuleList, RuleMemory,
+    RuleSelection, TextMode, TextTest, WeeklyTimes,
 };
 use domain::recording::{
     AfterRecording, FollowedAiring, Gap, LeftFiles, RecordedFile, RecordedProgramme, Recording,
@@ -592,6 +593,7 @@ pub(super) fn recording() -> Recording {
             episode: Some(7),
             year: Some(2026),
             is_movie: true,
+            episode_id: None,
         }),
         start: 1_700_000_000_000,
         end: 1_700_003_600_000,
@@ -641,6 +643,7 @@ pub(super) fn left_files() -> LeftFiles {
 pub(super) fn recording_of_a_rule() -> Recording {
     let followed = FollowedAiring {
         rule: Some(RecordingRuleId(9)),
+        further_rules: Vec::new(),
         guide_key: "news.example".to_owned(),
         episode: serde_json::from_value(json!({ "hash": u64::MAX, "is_known": true })).unwrap(),
         channel: ChannelId(2),
@@ -651,6 +654,15 @@ pub(super) fn recording_of_a_rule() -> Recording {
         priority: 70,
     };
     Recording { followed: Some(followed), ..recording() }
+}
+
+pub(super) fn recording_of_two_rules() -> Recording {
+    let mut recording = recording_of_a_rule();
+    let further_rules = vec![RecordingRuleId(10), RecordingRuleId(12)];
+    recording.followed = recording.followed.map(|it| FollowedAiring { further_rules, ..it });
+    let episode_id = Some("EP012345670001".to_owned());
+    recording.programme = recording.programme.map(|it| RecordedProgramme { episode_id, ..it });
+    Recording { padding_before: -60, padding_after: -300, ..recording }
 }
 
 pub(super) fn recording_rule() -> RecordingRule {
@@ -665,6 +677,7 @@ pub(super) fn recording_rule() -> RecordingRule {
             title: text(TextMode::Exact, "Evening"),
             description: text(TextMode::Regex, "mur+der"),
             only_new: true,
+            conditions: ProgrammeConditions::default(),
         }),
         channel: Some(ChannelId(2)),
         keep: 5,
@@ -678,6 +691,37 @@ pub(super) fn recording_rule() -> RecordingRule {
     }
 }
 
+pub(super) fn recording_rule_with_conditions() -> RecordingRule {
+    let conditions = ProgrammeConditions {
+        channels: vec![ChannelId(2), ChannelId(7)],
+        groups: vec![GroupId(4)],
+        days: vec![0, 6],
+        hours: Some(DayHours { from: 72_000, until: 3_600 }),
+        zone: Some("Europe/Berlin".to_owned()),
+        season_from: Some(3),
+        minutes_min: Some(20),
+        minutes_max: Some(90),
+        new_by: NewBy::Identity,
+        quality: QualityWish::High,
+        skip_library: true,
+    };
+    let test = ProgrammeTest { only_new: true, conditions, ..ProgrammeTest::default() };
+    RecordingRule {
+        selection: RuleSelection::Programmes(test),
+        padding_before: Some(-60),
+        padding_after: Some(-300),
+        ..recording_rule()
+    }
+}
+
+pub(super) fn weekly_recording_rule_in_zone() -> RecordingRule {
+    let mut rule = weekly_recording_rule();
+    if let RuleSelection::Weekly(times) = &mut rule.selection {
+        times.zone = Some("America/New_York".to_owned());
+    }
+    rule
+}
+
 pub(super) fn weekly_recording_rule() -> RecordingRule {
     let times = WeeklyTimes {
         days: vec![0, 6],
@@ -685,6 +729,7 @@ pub(super) fn weekly_recording_rule() -> RecordingRule {
         end: 1_800,
         from: "2026-02-28".parse().ok(),
         until: "2026-12-31".parse().ok(),
+        zone: None,
     };
     RecordingRule { list: RuleList::Recurring, selection: RuleSelection::Weekly(times), ..recording_rule() }
 }

@@ -1,9 +1,11 @@
 //! Rules as users see them: guides that follow each other, and the recordings that result.
 
 mod cache;
+mod conditions;
 mod episodes;
 mod moves;
 mod plans;
+mod shared;
 mod texts;
 mod weekly;
 
@@ -14,6 +16,7 @@ use jiff::tz::TimeZone;
 use uuid::Uuid;
 
 use super::*;
+use crate::guide::matching::Quality;
 use crate::guide::programme::{EpisodeNumber, LocalText, Programme, to_xml};
 use crate::ids::{RecordingId, RecordingRuleId};
 use crate::recording::Recording;
@@ -91,7 +94,14 @@ impl Stage {
             covered: &covered,
             channel: &|id| Some((format!("channel {id}"), Uuid::from_u128(id.0.into()))),
             // Channel 66 belongs to others.
-            may_record: &|_, channel| channel.0 != 66,
+            may_record: &|rule, channel| channel.0 != 66 && rule.takes(channel, None),
+            // Channels from 20 on have high definition, those from 40 on more.
+            quality: &|channel| match channel.0 {
+                40.. => Quality::Ultra,
+                20.. => Quality::High,
+                _ => Quality::Standard,
+            },
+            is_in_library: &|_, it| it.sub_title.as_deref() == Some("in the library"),
             padding: (60, 120),
             zone: &self.zone,
             now: self.now * 1000,

@@ -91,9 +91,9 @@ fn every_invalid_field_of_a_rule_is_named() {
     }
     check(rule(title(TextMode::Search, "\"open")), &["title"]);
     check(RecordingRule { priority: 101, keep: KEEP_MAX + 1, ..rule(exact("x")) }, &["priority", "keep"]);
-    check(RecordingRule { padding_before: Some(u32::MAX), ..rule(exact("x")) }, &["padding_before"]);
+    check(RecordingRule { padding_before: Some(i32::MIN), ..rule(exact("x")) }, &["padding_before"]);
     let weekly = |days: &[u8], start, end| {
-        let times = WeeklyTimes { days: days.to_vec(), start, end, from: None, until: None };
+        let times = WeeklyTimes { days: days.to_vec(), start, end, from: None, until: None, zone: None };
         RecordingRule {
             selection: RuleSelection::Weekly(times),
             channel: Some(ChannelId(1)),

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn weekly(days: &[u8], start: u32, end: u32) -> WeeklyTimes {
-    WeeklyTimes { days: days.to_vec(), start, end, from: None, until: None }
+    WeeklyTimes { days: days.to_vec(), start, end, from: None, until: None, zone: None }
 }
 
 /// Holds T-dvr.5 and T-time.2.

@@ -3,14 +3,18 @@
 //! Both lists have the same records. A change of a rule replaces its scheduled recordings, apart from those that a user
 //! edited; what has begun stays.
 
+#[cfg(test)]
+mod condition_tests;
+mod conditions;
 mod deleted;
 mod recurring;
 mod rules;
 mod series;
+mod series_rule;
 #[cfg(test)]
 mod tests;
 
-use domain::recording::rules::{AiringMark, AiringReason, TextMode};
+use domain::recording::rules::{AiringMark, AiringReason, QualityWish, TextMode};
 use route_frame::route::Route;
 
 pub(crate) use self::deleted::DeletedRules;
@@ -21,6 +25,13 @@ choice!(TextMode {
     Contains = "contains",
     Search = "search",
     Regex = "regex",
+});
+
+choice!(QualityWish {
+    Any = "any",
+    High = "hd",
+    Ultra = "uhd",
+    Standard = "sd",
 });
 
 choice!(AiringMark {
@@ -39,10 +50,13 @@ choice!(AiringReason {
     Deleted = "deleted",
     Repeat = "repeat",
     ShownBefore = "shown_before",
+    NotMarked = "not_marked",
+    InLibrary = "in_library",
     Begun = "begun",
     RuleOff = "rule_off",
     NoChannel = "no_channel",
     TooLong = "too_long",
+    TooShort = "too_short",
     TooMany = "too_many",
 });
 

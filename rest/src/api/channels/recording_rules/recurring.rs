@@ -21,7 +21,7 @@ use server::reply::Refusal;
 use services::recording_rules::remove_scheduled;
 
 use super::rules::{NOT_ALLOWED, apply_new, apply_now, blank, check, may_see, remove, text_test};
-use crate::api::channels::recordings::{check_may_schedule, clamp_priority};
+use crate::api::channels::recordings::{PADDING_SECONDS_MIN, check_may_schedule, clamp_priority};
 use crate::context::RestCall;
 use crate::list::{Page, WholeOrPages};
 use crate::record::{RecordCall, Render, set, set_fields, view_from};
@@ -45,7 +45,7 @@ pub(crate) struct RecurringRuleView {
     /// Days of the week from 0, Monday, to 6, Sunday, for a rule of weekly times.
     #[field(edit, items_max = 7)]
     days_of_week: Option<Vec<u32>>,
-    /// Start as `HH:MM` or `HH:MM:SS` in the time zone of the settings. A time that a clock change skips is moved by the
+    /// Start as `HH:MM` or `HH:MM:SS` in the time zone of the rule. A time that a clock change skips is moved by the
     /// change; of a time that it repeats, the first one counts.
     #[field(edit, example = "20:00:00")]
     start_time: Option<String>,
@@ -73,12 +73,15 @@ pub(crate) struct RecurringRuleView {
     /// How many bytes its recordings have together; older ones are deleted. 0 means no limit.
     #[field(edit, at_least = 0, at_most = QUOTA_BYTES_MAX as i64)]
     quota_bytes: u64,
-    /// Seconds that are recorded before the start; `null` for those of the settings.
-    #[field(edit, at_least = 0, at_most = PADDING_SECONDS_MAX as i64)]
-    padding_before: Option<u32>,
-    /// Seconds that are recorded after the end; `null` for those of the settings.
-    #[field(edit, at_least = 0, at_most = PADDING_SECONDS_MAX as i64)]
-    padding_after: Option<u32>,
+    /// Time zone of the weekly times, such as `Europe/Berlin`; `null` for that of the settings.
+    #[field(edit, blank, example = "Europe/Berlin")]
+    time_zone: Option<String>,
+    /// Seconds that are recorded before the start, or left out if negative; `null` for those of the settings.
+    #[field(edit, at_least = PADDING_SECONDS_MIN, at_most = PADDING_SECONDS_MAX as i64)]
+    padding_before: Option<i32>,
+    /// Seconds that are recorded after the end, or left out if negative; `null` for those of the settings.
+    #[field(edit, at_least = PADDING_SECONDS_MIN, at_most = PADDING_SECONDS_MAX as i64)]
+    padding_after: Option<i32>,
     /// Priority of its recordings, from 0 to 100.
     #[field(edit, at_least = 0, at_most = PRIORITY_MAX as i64, example = "50")]
     priority: u32,
@@ -132,18 +135,19 @@ impl Render for RecordingRule {
             tvg_id: test.and_then(|it| it.tvg_id.clone()),
             title: test.and_then(|it| it.title.as_ref()).map(|it| it.text.clone()),
             record_new_only: test.is_some_and(|it| it.only_new),
+            time_zone: weekly.and_then(|it| it.zone.clone()),
             priority: u32::from(self.priority),
         })
     }
 }
 
 /// Formats seconds since midnight as `HH:MM:SS`.
-fn clock(seconds: u32) -> String {
+pub(super) fn clock(seconds: u32) -> String {
     format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
 /// Reads `HH:MM` or `HH:MM:SS`.
-fn seconds_of(text: &str) -> Result<u32, &'static str> {
+pub(super) fn seconds_of(text: &str) -> Result<u32, &'static str> {
     let time = text.trim().parse::<jiff::civil::Time>().ok().filter(|_| text.contains(':'));
     let time = time.ok_or("Time has wrong format. Use HH:MM or HH:MM:SS.")?;
     let part = |it: i8| u32::try_from(it).unwrap_or_default();
@@ -194,7 +198,8 @@ async fn create(call: Call, new: NewRecurringRule) -> Result<Created<RecurringRu
     let selection = match is_of_programmes {
         true => RuleSelection::Programmes(ProgrammeTest::default()),
         false => {
-            let times = WeeklyTimes { days: Vec::new(), start: 0, end: 0, from: None, until: None };
+            let times =
+                WeeklyTimes { days: Vec::new(), start: 0, end: 0, from: None, until: None, zone: None };
             RuleSelection::Weekly(times)
         }
     };
@@ -213,6 +218,7 @@ async fn create(call: Call, new: NewRecurringRule) -> Result<Created<RecurringRu
         record_new_only: new.record_new_only,
         keep: new.keep,
         quota_bytes: new.quota_bytes,
+        time_zone: new.time_zone,
         padding_before: new.padding_before,
         padding_after: new.padding_after,
         priority: new.priority,
@@ -245,6 +251,7 @@ fn refuse_other_kind(rule: &RecordingRule, edit: &RecurringRuleEdit, errors: &mu
                 ("end_time", has(&edit.end_time)),
                 ("start_date", has(&edit.start_date)),
                 ("end_date", has(&edit.end_date)),
+                ("time_zone", has(&edit.time_zone)),
             ],
             "A rule of programmes has no weekly times.",
         ),
@@ -261,6 +268,8 @@ fn apply_edit(rule: &mut RecordingRule, edit: RecurringRuleEdit, errors: &mut Fi
     set(&mut rule.priority, edit.priority.map(clamp_priority));
     match &mut rule.selection {
         RuleSelection::Weekly(times) => {
+            let name = |it: Option<String>| it.map(|it| it.trim().to_owned()).filter(|it| !it.is_empty());
+            set(&mut times.zone, edit.time_zone.map(name));
             if let Some(days) = edit.days_of_week {
                 let days = days.unwrap_or_default();
                 times.days = days.into_iter().map(|it| u8::try_from(it).unwrap_or(u8::MAX)).collect();

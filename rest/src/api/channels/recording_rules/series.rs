@@ -6,12 +6,9 @@ use std::sync::Arc;
 use actors::remember_deleted;
 use domain::ids::{ChannelId, RecordingRuleId};
 use domain::recording::rules::{
-    AiringMark, AiringReason, KEEP_MAX, ProgrammeTest, RecordingRule, RuleList, RuleSelection, TextMode,
-    TextTest,
+    AiringMark, AiringReason, ProgrammeTest, RecordingRule, RuleList, RuleSelection, TextMode, TextTest,
 };
-use domain::recording::{
-    PADDING_SECONDS_MAX, PRIORITY_MAX, PROGRAMME_TEXT_CHARS_MAX, QUOTA_BYTES_MAX, Recording,
-};
+use domain::recording::{PROGRAMME_TEXT_CHARS_MAX, Recording};
 use domain::user_group::ADD_RECORDING;
 use http::StatusCode;
 use resource_derive::{Body, Query, View};
@@ -24,26 +21,20 @@ use server::field_errors::FieldErrors;
 use server::reply::Refusal;
 use services::recording_rules::RuleScope;
 
+use super::conditions::{conditions_of, mode_of};
 use super::deleted::draft_of;
+use super::recurring::clock;
 use super::rules::{NOT_ALLOWED, apply_new, apply_now, blank, check, may_see, remove, text_test};
+use super::series_rule::{EpisodeMode, NewSeriesRule, SeriesRuleView};
 use crate::api::channels::recordings::{check_may_schedule, clamp_priority};
 use crate::choice::{Named, choice};
 use crate::context::RestCall;
 use crate::record::view_from;
 
-/// Maximum and default number of programmes in a preview.
-const PREVIEW_MAX: u32 = 200;
+/// Default number of programmes in a preview.
 const PREVIEW_DEFAULT: u32 = 50;
 /// Maximum number of guide ids in one request.
 const GUIDE_IDS_MAX: usize = 1_000;
-
-choice!(
-    /// The episodes that a rule records.
-    enum EpisodeMode {
-        All = "all",
-        New = "new",
-    }
-);
 
 choice!(
     /// The recordings that are removed together.
@@ -52,86 +43,6 @@ choice!(
         Channel = "channel",
     }
 );
-
-/// A rule that records programmes.
-#[derive(Clone, Debug, Serialize, View)]
-#[resource(name = "SeriesRule")]
-pub(crate) struct SeriesRuleView {
-    /// Assigned by the gateway and never reused.
-    #[field(example = "3")]
-    id: RecordingRuleId,
-    /// Id of the channel in the guide; empty for all channels.
-    #[field(example = "news.example")]
-    tvg_id: String,
-    /// `new` records only episodes that the guide marks as new or that were never seen before.
-    mode: Named<EpisodeMode>,
-    /// Text that the title must have; empty if every title is right.
-    #[field(example = "Evening")]
-    title: String,
-    /// How the title is compared, regardless of case.
-    title_mode: Named<TextMode>,
-    /// Text that the description must have; empty if every description is right.
-    description: String,
-    /// How the description is compared.
-    description_mode: Named<TextMode>,
-    /// The channel that is preferred.
-    channel_id: Option<ChannelId>,
-    /// How many recordings stay; 0 keeps all.
-    keep: u32,
-    /// How many bytes its recordings have together; 0 means no limit.
-    quota_bytes: u64,
-    /// Seconds before the start; `null` for those of the settings.
-    padding_before: Option<u32>,
-    /// Seconds after the end; `null` for those of the settings.
-    padding_after: Option<u32>,
-    /// Priority of its recordings.
-    #[field(example = "50")]
-    priority: u32,
-    /// Whether the rule makes recordings.
-    enabled: bool,
-}
-
-/// A rule that records programmes. One with the same guide id and title is replaced.
-#[derive(Debug, Body)]
-pub(crate) struct NewSeriesRule {
-    /// Id of the channel in the guide; without it, all channels count.
-    #[field(blank, example = "news.example")]
-    tvg_id: Option<Option<String>>,
-    /// `new` records only episodes that the guide marks as new or that were never seen before; the default is `all`.
-    mode: Option<Named<EpisodeMode>>,
-    /// Text that the title must have.
-    #[field(blank, example = "Evening")]
-    title: Option<Option<String>>,
-    /// How the title is compared, regardless of case; the default is `exact`.
-    title_mode: Option<Named<TextMode>>,
-    /// Text that the description must have.
-    #[field(blank)]
-    description: Option<Option<String>>,
-    /// How the description is compared; the default is `contains`.
-    description_mode: Option<Named<TextMode>>,
-    /// The channel that is preferred.
-    channel_id: Option<Option<ChannelId>>,
-    /// How many recordings stay; 0 keeps all.
-    #[field(at_least = 0, at_most = KEEP_MAX as i64)]
-    keep: Option<u32>,
-    /// How many bytes its recordings have together; older ones are deleted. 0 means no limit.
-    #[field(at_least = 0, at_most = QUOTA_BYTES_MAX as i64)]
-    quota_bytes: Option<u64>,
-    /// Seconds before the start; without it, those of the settings.
-    #[field(at_least = 0, at_most = PADDING_SECONDS_MAX as i64)]
-    padding_before: Option<Option<u32>>,
-    /// Seconds after the end; without it, those of the settings.
-    #[field(at_least = 0, at_most = PADDING_SECONDS_MAX as i64)]
-    padding_after: Option<Option<u32>>,
-    /// Priority of its recordings, from 0 to 100.
-    #[field(at_least = 0, at_most = PRIORITY_MAX as i64)]
-    priority: Option<u32>,
-    /// Whether the rule makes recordings.
-    enabled: Option<bool>,
-    /// Maximum number of programmes in a preview.
-    #[field(at_least = 1, at_most = PREVIEW_MAX as i64)]
-    limit: Option<u32>,
-}
 
 /// Selects rules to apply.
 #[derive(Debug, Body)]
@@ -253,8 +164,8 @@ pub(crate) struct MatchedProgramView {
     /// `skipped` is not recorded for the reason that is given.
     mark: Named<AiringMark>,
     /// The reason of the mark, if there is one: the recording is `running`, was made by an `other_rule` or `by_hand`, or was
-    /// `stopped` or `deleted` by the user; the showing is a `repeat`, its episode was `shown_before` the rule was made, it
-    /// has `begun`, or it is `too_long`; the rule is `rule_off`, its owner may record `no_channel` of the showing, or there
+    /// `stopped` or `deleted` by the user; the showing is a `repeat`, its episode was `shown_before` the rule was made, is
+    /// `not_marked` as new, or is `in_library`; it has `begun`, or it is `too_long`, or `too_short` for negative padding; the rule is `rule_off`, its owner may record `no_channel` of the showing, or there
     /// are `too_many` recordings.
     reason: Option<Named<AiringReason>>,
 }
@@ -315,11 +226,23 @@ fn test_of(rule: &RecordingRule) -> Option<&ProgrammeTest> {
 fn view(rule: &RecordingRule) -> Option<SeriesRuleView> {
     let test = test_of(rule)?;
     let text = |it: &Option<TextTest>| it.as_ref().map(|it| it.text.clone()).unwrap_or_default();
+    let conditions = &test.conditions;
     let mode = |it: &Option<TextTest>, default| Named(it.as_ref().map_or(default, |it| it.mode));
     Some(view_from!(SeriesRuleView from rule {
         id, keep, quota_bytes, padding_before, padding_after, enabled;
         tvg_id: test.tvg_id.clone().unwrap_or_default(),
-        mode: Named(if test.only_new { EpisodeMode::New } else { EpisodeMode::All }),
+        mode: Named(mode_of(test)),
+        channel_ids: conditions.channels.clone(),
+        channel_group_ids: conditions.groups.clone(),
+        days_of_week: conditions.days.iter().map(|it| u32::from(*it)).collect(),
+        start_after: conditions.hours.map(|it| clock(it.from)),
+        start_before: conditions.hours.map(|it| clock(it.until)),
+        time_zone: conditions.zone.clone(),
+        season_from: conditions.season_from,
+        min_minutes: conditions.minutes_min,
+        max_minutes: conditions.minutes_max,
+        quality: Named(conditions.quality),
+        skip_library: conditions.skip_library,
         title: text(&test.title),
         title_mode: mode(&test.title, TextMode::Exact),
         description: text(&test.description),
@@ -345,7 +268,7 @@ async fn list(call: Call) -> Result<SeriesRulesView, Refusal> {
 /// Returns the rule of a body. Checked.
 fn rule_of(
     call: &Call,
-    new: NewSeriesRule,
+    mut new: NewSeriesRule,
     replaced: Option<&RecordingRule>,
 ) -> Result<RecordingRule, Refusal> {
     let mut errors = FieldErrors::default();
@@ -358,11 +281,13 @@ fn rule_of(
             "\"exact\" is not a valid choice. Choose one of: contains, search, regex.",
         );
     }
+    let conditions = conditions_of(call, &mut new, &mut errors);
     let test = ProgrammeTest {
         tvg_id: text(new.tvg_id),
         title: text_test(text(new.title), new.title_mode.map_or(TextMode::Exact, |it| it.0)),
         description: text_test(text(new.description), description_mode),
-        only_new: new.mode.is_some_and(|it| it.0 == EpisodeMode::New),
+        only_new: new.mode.is_some_and(|it| it.0 != EpisodeMode::All),
+        conditions,
     };
     let mut rule = blank(call, RuleList::Series, RuleSelection::Programmes(test))?;
     if let Some(it) = replaced {

@@ -15,12 +15,12 @@ use uuid::Uuid;
 use crate::guide_testing::{HOUR, guide_source, now, programme, put_guide};
 use crate::testing::{Answer, Rest, STANDARD};
 
-const SERIES: &str = "/api/channels/series-rules/";
-const RECURRING: &str = "/api/channels/recurring-rules/";
-const RECORDINGS: &str = "/api/channels/recordings/";
+pub(super) const SERIES: &str = "/api/channels/series-rules/";
+pub(super) const RECURRING: &str = "/api/channels/recurring-rules/";
+pub(super) const RECORDINGS: &str = "/api/channels/recordings/";
 
 /// Channels 1 and 2 with the guide channels `a/b` and `two`; channel 4, which only admins see, with `hidden`.
-async fn stage() -> Rest {
+pub(super) async fn stage() -> Rest {
     let rest = Rest::start().await;
     let channel = |id: u32, tvg_id: &str| {
         let channel = Channel::new(ChannelId(id), Uuid::from_u128(id.into()), format!("channel {id}"), 0);
@@ -31,20 +31,20 @@ async fn stage() -> Rest {
     rest
 }
 
-fn episode(now: i64, from: i64, title: &str, number: u32) -> Programme {
+pub(super) fn episode(now: i64, from: i64, title: &str, number: u32) -> Programme {
     let value = format!("0.{}.", number - 1);
     let number = EpisodeNumber { system: Some("xmltv_ns".to_owned()), value };
     Programme { episode_numbers: vec![number], ..programme(now, from, from + 1, title) }
 }
 
 /// Writes the next guide: programmes of the guide channels `a/b`, `two` and `hidden`.
-async fn guide(rest: &Rest, one: Vec<Programme>, two: Vec<Programme>, hidden: Vec<Programme>) {
+pub(super) async fn guide(rest: &Rest, one: Vec<Programme>, two: Vec<Programme>, hidden: Vec<Programme>) {
     let channels = vec![(10, "a/b", one), (20, "two", two), (40, "hidden", hidden)];
     put_guide(rest, guide_source(1, GuideSourceKind::Xmltv), channels).await;
 }
 
 /// Returns the recordings as `channel@start status`, with the start in hours from `now`.
-async fn recordings(rest: &Rest, now: i64) -> Vec<String> {
+pub(super) async fn recordings(rest: &Rest, now: i64) -> Vec<String> {
     let list = rest.admin("GET", RECORDINGS, Value::Null).await.body;
     let show = |it: &Value| {
         let start: jiff::Timestamp = it["start_time"].as_str().unwrap().parse().unwrap();
@@ -62,7 +62,7 @@ async fn allow(rest: &Rest) {
     assert_eq!(set.status, 200, "{}", set.text);
 }
 
-fn assert_field(answer: &Answer, field: &str) {
+pub(super) fn assert_field(answer: &Answer, field: &str) {
     assert_eq!(answer.status, 400, "{}", answer.text);
     let fields: Vec<_> = answer.body.as_object().unwrap().keys().cloned().collect();
     assert_eq!(fields, [field], "{}", answer.text);

@@ -18,7 +18,7 @@ mod storage;
 mod tests;
 mod view;
 
-use ::storage::Write;
+use ::storage::{Models, Write};
 use actors::{now_ms, remember_deleted};
 use domain::ids::{ChannelId, RecordingId};
 use domain::recording::{PRIORITY_DEFAULT, RECORDINGS_MAX, Recording, RecordingInput, RecordingStatus};
@@ -40,6 +40,7 @@ pub(super) use self::checks::{channel_of, clamp_priority};
 use self::checks::{check, check_past, check_times, conflict};
 use self::program_id::ProgramId;
 use self::programme::{apply_properties, guide_programme};
+pub(super) use self::view::PADDING_SECONDS_MIN;
 use self::view::{NewRecording, RecordingEdit, RecordingView};
 use crate::choice::{Named, choice};
 use crate::context::RestCall;
@@ -274,8 +275,8 @@ async fn create(call: Call, new: NewRecording) -> Result<Created<RecordingView>,
     let owner = call.owner()?;
     let mut recording = Recording {
         programme,
-        padding_before: new.padding_before.unwrap_or(settings.pre_offset_minutes * 60),
-        padding_after: new.padding_after.unwrap_or(settings.post_offset_minutes * 60),
+        padding_before: new.padding_before.unwrap_or(settings.padding().0),
+        padding_after: new.padding_after.unwrap_or(settings.padding().1),
         priority: new.priority.map_or(PRIORITY_DEFAULT, clamp_priority),
         owner,
         protected: new.protected.unwrap_or(false),
@@ -289,8 +290,9 @@ async fn create(call: Call, new: NewRecording) -> Result<Created<RecordingView>,
             recording.followed = guide.and_then(|it| it.followed_by(&recording));
         }
     }
+    let models = call.rest().models.clone();
     call.create(move |write, id| {
-        check_unknown(write, &recording)?;
+        check_unknown(write, &models, &recording)?;
         Ok(Recording { id: RecordingId(id), ..recording })
     })
     .await
@@ -298,14 +300,31 @@ async fn create(call: Call, new: NewRecording) -> Result<Created<RecordingView>,
 
 const KNOWN: &str = "The airing is recorded or planned already. `id` is the recording.";
 
-/// Refuses a recording of an airing that the user records or has planned.
-fn check_unknown(write: &Write<'_>, recording: &Recording) -> Result<(), Refusal> {
-    let all = write.by::<Recording>("channel", recording.channel.0.to_be_bytes())?;
-    let known = all.into_iter().find(|it| !it.status.is_final() && it.is_of_same_airing(recording));
-    known.map_or(Ok(()), |it| {
-        let detail = format!("The recording {} is of the same airing.", it.id);
-        Err(Refusal::status(StatusCode::CONFLICT).with_body(json!({ "detail": detail, "id": it.id.0 })))
-    })
+/// Refuses a recording of an airing that the user records or has planned, also on another channel.
+fn check_unknown(write: &Write<'_>, models: &Models, recording: &Recording) -> Result<(), Refusal> {
+    let is_it = |it: &Recording| !it.status.is_final() && it.is_of_same_airing(recording);
+    let of_channel = write.by::<Recording>("channel", recording.channel.0.to_be_bytes())?;
+    let known = of_channel.into_iter().find(is_it);
+    if let Some(it) = known {
+        return Err(known_airing(&it, recording));
+    }
+    let elsewhere: Vec<_> =
+        models.recordings.load().iter().filter(|it| is_it(it)).map(|it| it.id.0).collect();
+    for id in elsewhere {
+        if let Some(it) = write.get::<Recording>(id)?.filter(is_it) {
+            return Err(known_airing(&it, recording));
+        }
+    }
+    Ok(())
+}
+
+fn known_airing(known: &Recording, recording: &Recording) -> Refusal {
+    let place = match known.channel == recording.channel {
+        true => String::new(),
+        false => format!(", on the channel \"{}\"", known.channel_name),
+    };
+    let detail = format!("The recording {} is of the same airing{place}.", known.id);
+    Refusal::status(StatusCode::CONFLICT).with_body(json!({ "detail": detail, "id": known.id.0 }))
 }
 
 async fn update(call: Call, edit: RecordingEdit) -> Result<RecordingView, Refusal> {

@@ -114,6 +114,45 @@ async fn the_same_airing_is_one_recording() {
 }
 
 #[tokio::test]
+async fn the_same_airing_on_another_channel_is_refused_if_more_than_its_title_agrees() {
+    let rest = stage().await;
+    let (start, end) = (at(1), at(2));
+    let body = |channel: u32, program: Value| {
+        let properties = json!({ "program": program });
+        json!({ "channel": channel, "start_time": start, "end_time": end, "custom_properties": properties })
+    };
+    let numbered = |episode: u32| json!({ "title": "Twice", "season": 2, "episode": episode });
+    let made = created(&rest, body(1, numbered(3))).await;
+    let twin = rest.admin("POST", LIST, body(4, numbered(3))).await;
+    assert_eq!((twin.status, &twin.body["id"]), (409, &made["id"]), "{}", twin.text);
+    let detail = twin.body["detail"].as_str().unwrap();
+    assert!(detail.contains("channel 1"), "{detail}");
+    created(&rest, body(4, numbered(4))).await;
+    created(&rest, body(1, json!({ "title": "News" }))).await;
+    created(&rest, body(4, json!({ "title": "News" }))).await;
+    assert_eq!(rest.models.recordings.load().len(), 4);
+}
+
+#[tokio::test]
+async fn negative_padding_is_accepted_as_long_as_something_is_left() {
+    let rest = stage().await;
+    let body = |before: i32, after: i32| {
+        json!({
+            "channel": 1, "start_time": at(1), "end_time": at(2), "padding_before": before, "padding_after": after,
+        })
+    };
+    let made = created(&rest, body(-600, -1_200)).await;
+    assert_eq!((&made["padding_before"], &made["padding_after"]), (&json!(-600), &json!(-1_200)));
+    for (before, after, field) in
+        [(-1_800, -1_800, "padding_after"), (-4_000, 0, "padding_before"), (-90_000, 0, "padding_before")]
+    {
+        let refused = rest.admin("POST", LIST, body(before, after)).await;
+        assert_eq!(refused.status, 400, "{}", refused.text);
+        assert!(refused.body.get(field).is_some(), "{}", refused.text);
+    }
+}
+
+#[tokio::test]
 async fn invalid_fields_are_named() {
     let rest = stage().await;
     let check = async |body: Value, field: &str| {

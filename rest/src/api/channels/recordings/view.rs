@@ -7,7 +7,8 @@ use domain::channel::Channel;
 use domain::ids::{ChannelId, RecordingId, RecordingRuleId, UserId};
 use domain::recording::forecast::{Forecast, Prospect};
 use domain::recording::{
-    GAPS_MAX, PADDING_SECONDS_MAX, PARTS_MAX, PRIORITY_MAX, RecordedFile, Recording, RecordingStatus,
+    FURTHER_RULES_MAX, GAPS_MAX, PADDING_SECONDS_MAX, PARTS_MAX, PRIORITY_MAX, RecordedFile, Recording,
+    RecordingStatus,
 };
 use node::recordings::ReachableFiles;
 use resource_derive::View;
@@ -24,6 +25,9 @@ use crate::choice::{Choice, Named, choice};
 use crate::context::RestCall;
 use crate::record::{Lookup, Render, view_from};
 
+/// Minimum padding, in seconds.
+pub(in crate::api::channels) const PADDING_SECONDS_MIN: i64 = -(PADDING_SECONDS_MAX as i64);
+
 choice!(
     /// The prospects of a recording.
     enum ForecastState {
@@ -38,7 +42,7 @@ impl ForecastState {
     pub(super) fn new(it: &Recording, prospect: &Prospect) -> Self {
         match prospect {
             Prospect::Assigned { padding_before, padding_after, .. } => {
-                let wanted = (it.start - it.begins_at(), it.ends_at() - it.end);
+                let wanted = ((it.start - it.begins_at()).max(0), (it.ends_at() - it.end).max(0));
                 if (*padding_before, *padding_after) == wanted { Self::Assigned } else { Self::PaddingCut }
             }
             Prospect::Lost(_) => Self::Lost,
@@ -75,12 +79,12 @@ pub(crate) struct RecordingView {
     /// End, without padding.
     #[field(edit)]
     end_time: Time,
-    /// Seconds that are recorded before the start.
-    #[field(edit, at_least = 0, at_most = PADDING_SECONDS_MAX as i64, example = "60")]
-    padding_before: u32,
-    /// Seconds that are recorded after the end.
-    #[field(edit, at_least = 0, at_most = PADDING_SECONDS_MAX as i64, example = "300")]
-    padding_after: u32,
+    /// Seconds that are recorded before the start. A negative number begins that much later.
+    #[field(edit, at_least = PADDING_SECONDS_MIN, at_most = PADDING_SECONDS_MAX as i64, example = "60")]
+    padding_before: i32,
+    /// Seconds that are recorded after the end. A negative number ends that much earlier.
+    #[field(edit, at_least = PADDING_SECONDS_MIN, at_most = PADDING_SECONDS_MAX as i64, example = "300")]
+    padding_after: i32,
     /// From 0 to 100; the higher one wins when not all recordings can be made.
     #[field(edit, at_least = 0, at_most = PRIORITY_MAX as i64, example = "50")]
     priority: u32,
@@ -130,6 +134,10 @@ pub(crate) struct RecordingView {
     ended_at: Option<Time>,
     /// Id of the rule that made the recording.
     rule_id: Option<RecordingRuleId>,
+    /// Ids of all rules that want the recording, the one that made it first. A programme that several rules want is one
+    /// recording, with the highest priority and the longest padding of them.
+    #[field(items_max = FURTHER_RULES_MAX + 1)]
+    rule_ids: Vec<RecordingRuleId>,
     /// Id of the user who made the recording.
     owner: Option<UserId>,
     /// Always `null`; for clients of similar services.
@@ -285,6 +293,7 @@ impl Render for Recording {
             started_at,
             ended_at,
             rule_id: self.rule(),
+            rule_ids: self.rules().collect(),
             task_id: None,
             custom_properties: properties.as_object().cloned(),
         })
