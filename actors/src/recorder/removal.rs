@@ -1,6 +1,6 @@
 //! What a write that deletes a recording stores besides.
 
-use domain::event::{Event, EventBody};
+use domain::event::{Event, EventBody, RecordingRef};
 use domain::recording::rules::{RecordingRule, RuleMemory};
 use domain::recording::{Recording, RecordingStatus};
 use storage::Write;
@@ -49,15 +49,18 @@ impl Recorder {
         let file = recording.file.as_ref();
         let bytes = self.progress(recording.id).map_or(0, |it| it.bytes);
         let length_ms = file.map_or(0, |it| at.min(recording.ends_at()).saturating_sub(it.started_at));
+        let models = self.shared.parts.get().map(|it| &it.models);
+        let gone = RecordingRef { path_changes: false, ..recording_ref(recording, models, self.folder()) };
         let body = EventBody::RecordingEnd {
-            channel: channel_ref(recording, self.shared.parts.get().map(|it| &it.models)),
-            recording: recording_ref(recording, self.folder()),
+            channel: channel_ref(recording, models),
+            recording: gone,
             duration_seconds: u64::try_from(length_ms / 1000).unwrap_or(0),
             file_size_bytes: file.map_or(0, |it| bytes.max(it.bytes)),
             interrupted: matches!(
                 recording.status,
                 RecordingStatus::Recording | RecordingStatus::Interrupted
             ),
+            reason: "the recording was deleted".to_owned(),
         };
         let stored = StoredEvent { events: self.shared.env.events.clone(), event: Event { at, body } };
         stored.enqueue(write)?;

@@ -278,12 +278,16 @@ async fn a_recording_is_made_without_a_seat_and_reported_once() {
     assert_eq!((studio.n_events("recording_start"), studio.n_events("recording_end")), (1, 1));
     let ended = studio.scenario.system.events().recent().into_iter().find_map(|it| match &it.body {
         EventBody::RecordingEnd { recording, file_size_bytes, interrupted, .. } => {
-            Some((recording.file_path.clone(), *file_size_bytes, *interrupted))
+            Some((recording.file_path.clone(), recording.path_changes, *file_size_bytes, *interrupted))
         }
         _ => None,
     });
     let path = studio.path(&done).display().to_string();
-    assert_eq!(ended, Some((path, bytes.len() as u64, false)));
+    assert_eq!(
+        ended,
+        Some((path, false, bytes.len() as u64, false)),
+        "nothing is converted, so the path stays"
+    );
 }
 
 /// Holds T-dvr.3.
@@ -421,7 +425,18 @@ async fn a_channel_that_never_plays_fails_with_the_reason() {
     let done = studio.until(1, |it| it.status.is_final()).await;
     assert_eq!((done.status, &done.file), (RecordingStatus::Failed, &None));
     assert!(done.reason.as_deref().is_some_and(|it| it.contains("404")), "{done:?}");
-    assert_eq!((studio.n_events("recording_start"), studio.n_events("recording_end")), (0, 0));
+    let deadline = Instant::now() + WAIT_MAX;
+    while studio.n_events("recording_failed") == 0 {
+        assert!(Instant::now() < deadline, "the failure is not reported");
+        sleep(Duration::from_millis(20)).await;
+    }
+    let names = ["recording_start", "recording_end", "recording_failed"];
+    assert_eq!(names.map(|it| studio.n_events(it)), [0, 0, 1]);
+    let failed = studio.scenario.system.events().recent().into_iter().find_map(|it| match &it.body {
+        EventBody::RecordingFailed { recording, reason, .. } => Some((recording.id, reason.clone())),
+        _ => None,
+    });
+    assert_eq!(failed, Some((1, done.reason.clone().unwrap_or_default())));
 }
 
 #[tokio::test]

@@ -51,6 +51,7 @@ pub(super) fn recording_keys<M: SerializeMap>(
     map.serialize_entry("recording_id", &recording.id.to_string())?;
     map.serialize_entry("program_title", &recording.program_title)?;
     map.serialize_entry("file_path", &recording.file_path)?;
+    map.serialize_entry("file_path_changes", &recording.path_changes)?;
     map.serialize_entry("duration_seconds", &duration_seconds)?;
     map.serialize_entry("file_size_bytes", &file_size_bytes)
 }

@@ -230,16 +230,23 @@ events! {
             duration_seconds: u64 = 60,
             file_size_bytes: u64 = 9,
             interrupted: bool = false,
+            /// Why it is incomplete; empty if it is complete or a user ended it.
+            reason: String = String::new(),
         }
         frame "recording_ended"
         to Audience::Owner(recording);
         keys |map| {
             recording_keys(map, recording, *duration_seconds, *file_size_bytes)?;
             map.serialize_entry("bytes_written", file_size_bytes)?;
-            map.serialize_entry("interrupted", interrupted)
+            map.serialize_entry("interrupted", interrupted)?;
+            map.serialize_entry("reason", reason)
         };
         summary {
-            let end = if *interrupted { "was interrupted" } else { "is complete" };
+            let end = match (*interrupted, reason.as_str()) {
+                (false, _) => "is complete".to_owned(),
+                (true, "") => "was interrupted".to_owned(),
+                (true, reason) => format!("was interrupted: {reason}"),
+            };
             format!("The recording of \"{}\" on {} {end}", recording.program_title, channel.name)
         };
 
@@ -394,10 +401,29 @@ events! {
             recording: RecordingRef = recording(),
             duration_seconds: u64 = 60,
             file_size_bytes: u64 = 9,
+            /// The work that failed, separated by commas, such as `remux`; empty if all is done.
+            failed_work: String = "comskip".to_owned(),
         }
         to Audience::Owner(recording);
-        keys |map| recording_keys(map, recording, *duration_seconds, *file_size_bytes);
+        keys |map| {
+            recording_keys(map, recording, *duration_seconds, *file_size_bytes)?;
+            map.serialize_entry("failed_work", failed_work)
+        };
         summary format!("The file of the recording of \"{}\" is ready", recording.program_title);
+
+        /// Nothing of a programme was recorded.
+        RecordingFailed = "recording_failed" about channel {
+            channel: ChannelRef = channel(),
+            recording: RecordingRef = recording(),
+            reason: String = "no stream plays".to_owned(),
+        }
+        to Audience::Owner(recording);
+        failed true;
+        keys |map| {
+            recording_keys(map, recording, 0, 0)?;
+            map.serialize_entry("reason", reason)
+        };
+        summary format!("\"{}\" on {} was not recorded: {reason}", recording.program_title, channel.name);
 
         /// A refresh of a guide failed.
         EpgError = "epg_error" {

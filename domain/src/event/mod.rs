@@ -124,6 +124,8 @@ pub struct RecordingRef {
     pub owner: Option<UserId>,
     pub program_title: String,
     pub file_path: String,
+    /// Whether the path will be another one after the conversion; see `recording_ready`.
+    pub path_changes: bool,
 }
 
 /// A playlist account or a guide source.

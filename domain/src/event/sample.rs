@@ -43,6 +43,7 @@ pub(super) fn recording() -> RecordingRef {
         owner: None,
         program_title: "Film".to_owned(),
         file_path: "/data/film.ts".to_owned(),
+        path_changes: true,
     }
 }
 

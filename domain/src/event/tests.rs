@@ -97,9 +97,12 @@ fn keys_of(name: &str) -> [&'static str; 2] {
             "stream_id? stream_name channel_url provider_name",
         ],
         "channel_failover" | "stream_switch" => [CHANNEL, SWITCH],
-        "recording_start" => [RECORDING, "channel_number"],
-        "recording_ready" => [RECORDING, "channel_number"],
-        "recording_end" => [RECORDING, "channel_number bytes_written# interrupted!"],
+        "recording_start" => [RECORDING, "channel_number file_path_changes!"],
+        "recording_ready" => [RECORDING, "channel_number file_path_changes! failed_work"],
+        "recording_failed" => [RECORDING, "channel_number file_path_changes! reason"],
+        "recording_end" => {
+            [RECORDING, "channel_number file_path_changes! bytes_written# interrupted! reason"]
+        }
         "epg_refresh" => [REFRESH, "programs# channels# skipped_programs# unmapped_channels# unchanged!"],
         "m3u_refresh" => [
             REFRESH,

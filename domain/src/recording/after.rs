@@ -274,6 +274,18 @@ impl AfterRecording {
         }
     }
 
+    /// Returns the names of the work that has failed.
+    pub fn failed_work(&self) -> Vec<&'static str> {
+        let states = [
+            ("comskip", self.comskip.as_ref().map(|it| it.state)),
+            ("remux", self.remux.as_ref().map(|it| it.state)),
+            ("cut", self.cut.as_ref().map(|it| it.state)),
+            ("nfo", self.nfo.as_ref().map(|it| it.state)),
+            ("artwork", self.artwork.as_ref().map(|it| it.state)),
+        ];
+        states.into_iter().filter(|it| it.1 == Some(WorkState::Failed)).map(|it| it.0).collect()
+    }
+
     /// Returns whether nothing was wanted. Such a value is not stored.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -292,6 +304,15 @@ impl AfterRecording {
 }
 
 impl Recording {
+    /// Returns whether the path of the file will be another one: it waits for its conversion, or will be converted after its
+    /// end if the settings stay.
+    pub fn path_changes(&self, settings: &DvrSettings) -> bool {
+        match &self.after.remux {
+            Some(work) => work.state.is_open(),
+            None => !self.status.is_final() && settings.remux.is_some(),
+        }
+    }
+
     /// Returns whether the file is complete, so that work on it may begin.
     pub fn has_whole_file(&self) -> bool {
         self.has_ended_file() && self.after.missed.is_none()
@@ -416,6 +437,24 @@ mod tests {
         it.after.describe_again(10);
         assert!(it.after.queue_comskip(11));
         assert_eq!(it.next_step(), Some((11, AfterStep::Comskip)));
+    }
+
+    /// Whoever gets a path with an event learns whether it stays.
+    #[test]
+    fn a_path_changes_until_the_conversion_is_over() {
+        let (plain, converting) =
+            (DvrSettings::default(), DvrSettings { remux: Some(RemuxFormat::Mkv), ..DvrSettings::default() });
+        let mut it = crate::recording::tests::with_file();
+        assert_eq!([&plain, &converting].map(|settings| it.path_changes(settings)), [false, true]);
+        it.status = crate::recording::RecordingStatus::Completed;
+        it.after.queue(&converting, 7);
+        assert!(it.path_changes(&plain), "it was queued");
+        it.after.end(AfterStep::Remux, WorkState::Failed, Some("broken".to_owned()));
+        assert_eq!((it.path_changes(&converting), it.after.failed_work()), (false, vec!["remux"]));
+        it.after.end(AfterStep::Remux, WorkState::Completed, None);
+        assert_eq!((it.path_changes(&converting), it.after.failed_work()), (false, Vec::new()));
+        it.after = AfterRecording::default();
+        assert!(!it.path_changes(&converting), "it ended without a conversion");
     }
 
     #[test]

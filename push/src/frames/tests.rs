@@ -125,6 +125,7 @@ fn the_owner_of_a_recording_gets_its_events_without_the_path() {
         owner: Some(UserId(4)),
         program_title: "The news".into(),
         file_path: "/srv/a.ts".into(),
+        path_changes: false,
     };
     let started = event(&Event { at: 0, body: EventBody::RecordingStart { channel, recording } }).unwrap();
     let admin = &serde_json::from_str::<Value>(&started.admin).unwrap()["data"];
@@ -149,6 +150,7 @@ fn users_who_are_not_admins_get_only_events_of_channels() {
         owner: None,
         program_title: "The news".into(),
         file_path: "/srv/a.ts".into(),
+        path_changes: false,
     };
     let source = || RefreshRef { id: 4, name: "panel".into() };
     let error_message = "no stream of panel works".to_owned();
@@ -174,6 +176,7 @@ fn users_who_are_not_admins_get_only_events_of_channels() {
         duration_seconds: 1,
         file_size_bytes: 1,
         interrupted: false,
+        reason: String::new(),
     };
     let searched = EventBody::ComskipStatus {
         channel: channel(),

@@ -23,6 +23,7 @@ pub(super) async fn ready(shared: &Arc<RecorderState>, id: RecordingId) -> Resul
         recording: shared.recording_ref(&recording),
         duration_seconds: u64::try_from(length_ms / 1000).unwrap_or(0),
         file_size_bytes: file.bytes,
+        failed_work: recording.after.failed_work().join(","),
     };
     shared.env.events.emit(Event { at: now_ms(), body });
     Ok(())

@@ -150,7 +150,8 @@ impl RecorderState {
     }
 
     pub(super) fn recording_ref(&self, recording: &Recording) -> RecordingRef {
-        recording_ref(recording, self.parts.get().map(|it| &it.folder))
+        let parts = self.parts.get();
+        recording_ref(recording, parts.map(|it| &it.models), parts.map(|it| &it.folder))
     }
 }
 

@@ -143,6 +143,15 @@ enum Ended {
     WithoutFile(Option<String>),
 }
 
+/// The events that a change of a recording is reported with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Reports {
+    /// The begin or the end.
+    is_step: bool,
+    /// Nothing was recorded.
+    has_failed: bool,
+}
+
 /// Why a recording does not continue now.
 #[derive(Debug, thiserror::Error)]
 enum Fault {
@@ -515,13 +524,14 @@ impl Run {
 
     /// Notes that the first packet is stored, and reports it.
     async fn begun(&mut self, first_at: i64) {
-        let event = self.event_of(|channel, recording, _| EventBody::RecordingStart { channel, recording });
+        let event =
+            self.events_of(|channel, recording, _, _| vec![EventBody::RecordingStart { channel, recording }]);
         let started_at = self.parts().started_at;
         let changed = self.change_and_report(event, move |it| {
             let was_scheduled = it.status == RecordingStatus::Scheduled;
             let reason = it.reason.clone();
             if it.apply(RecordingInput::Stored, None, now_ms()).is_err() {
-                return (false, false);
+                return (false, Reports::default());
             }
             let is_fetched = it.after.fetched.is_some();
             let wanted = if is_fetched { it.begins_at() } else { it.begins_at().max(it.created_at) };
@@ -536,7 +546,7 @@ impl Run {
             if let Some(file) = &mut it.file {
                 file.started_at = first_at;
             }
-            (was_scheduled, was_scheduled)
+            (was_scheduled, Reports { is_step: was_scheduled, has_failed: false })
         });
         let Some((recording, true)) = changed.await else { return };
         info!(recording.id = %self.id, "recording of \"{}\" started", recording.title());
@@ -624,19 +634,13 @@ impl Run {
         let bytes = self.close_file().await.or(known);
         let (last_at, gap_reason) = (self.last_at, reason.clone());
         let (settings, folder) = (self.shared.settings().0, self.parts().folder.clone());
-        let event = self.event_of(|channel, recording, record| {
-            let file = record.file.as_ref();
-            let length_ms =
-                file.map_or(0, |it| it.ended_at.unwrap_or(it.started_at).saturating_sub(it.started_at));
-            EventBody::RecordingEnd {
-                channel,
-                recording,
-                duration_seconds: u64::try_from(length_ms / 1000).unwrap_or(0),
-                file_size_bytes: file.map_or(0, |it| it.bytes),
-                interrupted: matches!(record.status, RecordingStatus::Interrupted | RecordingStatus::Failed),
-            }
-        });
+        let event = self.events_of(end_events);
         let changed = self.change_and_report(event, move |it| {
+            let was_over = it.status.is_final();
+            let reports = |it: &Recording| Reports {
+                is_step: true,
+                has_failed: !was_over && it.status == RecordingStatus::Failed,
+            };
             if it.status == RecordingStatus::Scheduled {
                 let reason = reason.clone().or_else(|| it.reason.clone());
                 // A recording that has not begun accepts it.
@@ -644,7 +648,8 @@ impl Run {
             }
             if it.status == RecordingStatus::Failed {
                 let own = it.file.take().filter(|it| folder.has(it));
-                return (Ended::WithoutFile(own.map(|it| it.path)), false);
+                let failed = Reports { is_step: false, has_failed: !was_over };
+                return (Ended::WithoutFile(own.map(|it| it.path)), failed);
             }
             // It has lost its file, and nothing came into the next one.
             let is_empty = bytes == Some(0) && it.gaps.iter().any(|it| it.is_lost);
@@ -659,14 +664,14 @@ impl Run {
             // The status is final already if somebody has ended it.
             let _ = it.apply(input, reason, now_ms());
             if it.file.is_none() || empty.is_some() {
-                return (Ended::WithoutFile(empty.map(|it| it.path)), true);
+                return (Ended::WithoutFile(empty.map(|it| it.path)), reports(it));
             }
             let Some(file) = it.file.as_mut().filter(|it| it.ended_at.is_none()) else {
-                return (Ended::Before, false);
+                return (Ended::Before, Reports::default());
             };
             if !folder.has(file) {
                 // Its node reports the end of the file.
-                return (Ended::Now, true);
+                return (Ended::Now, reports(it));
             }
             file.ended_at = Some(last_at.unwrap_or(file.started_at).max(file.started_at));
             if let Some(bytes) = bytes {
@@ -674,7 +679,7 @@ impl Run {
             }
             it.queue_work(&settings, now_ms());
             it.after.missed = (!it.missed_parts().is_empty()).then(Default::default);
-            (Ended::Now, true)
+            (Ended::Now, reports(it))
         });
         let recording = match changed.await {
             Some((recording, Ended::Now)) => recording,
@@ -804,22 +809,25 @@ impl Run {
         changed.await
     }
 
-    /// Does the same, and reports an event if the function says so. The event is stored for integrations with the change.
+    /// Does the same, and reports the events that the function asks for. They are stored for integrations with the change.
     async fn change_and_report<R: Send + 'static>(
         &self,
-        event: impl FnOnce(&Recording) -> Event + Send + 'static,
-        change: impl FnOnce(&mut Recording) -> (R, bool) + Send + 'static,
+        events_of: impl FnOnce(&Recording, Reports) -> Vec<Event> + Send + 'static,
+        change: impl FnOnce(&mut Recording) -> (R, Reports) + Send + 'static,
     ) -> Option<(Recording, R)> {
         let events = self.shared.env.events.clone();
         let changed = self.write(move |write, recording| {
-            let (done, is_reported) = change(recording);
+            let (done, reports) = change(recording);
             write.put(recording)?;
-            let stored = is_reported.then(|| StoredEvent { events, event: event(recording) });
+            let wanted =
+                if reports == Reports::default() { Vec::new() } else { events_of(recording, reports) };
+            let stored = |event| StoredEvent { events: events.clone(), event };
+            let stored: Vec<_> = wanted.into_iter().map(stored).collect();
             stored.iter().try_for_each(|it| it.enqueue(write))?;
             Ok((done, stored))
         });
         let (recording, (done, stored)) = changed.await?;
-        if let Some(StoredEvent { events, event }) = stored {
+        for StoredEvent { events, event } in stored {
             events.announce(event);
         }
         Some((recording, done))
@@ -849,17 +857,45 @@ impl Run {
         }
     }
 
-    /// Returns what makes an event of a record.
-    fn event_of(
+    /// Returns what makes events of a record.
+    fn events_of(
         &self,
-        body: impl FnOnce(ChannelRef, RecordingRef, &Recording) -> EventBody + Send + 'static,
-    ) -> impl FnOnce(&Recording) -> Event + Send + 'static {
+        bodies: impl FnOnce(ChannelRef, RecordingRef, &Recording, Reports) -> Vec<EventBody> + Send + 'static,
+    ) -> impl FnOnce(&Recording, Reports) -> Vec<Event> + Send + 'static {
         let (models, folder) = (self.parts().models.clone(), self.parts().folder.clone());
-        move |it: &Recording| {
-            let recording = recording_ref(it, Some(&folder));
-            Event { at: now_ms(), body: body(channel_ref(it, Some(&models)), recording, it) }
+        move |it: &Recording, reports: Reports| {
+            let recording = recording_ref(it, Some(&models), Some(&folder));
+            let bodies = bodies(channel_ref(it, Some(&models)), recording, it, reports);
+            bodies.into_iter().map(|body| Event { at: now_ms(), body }).collect()
         }
     }
+}
+
+/// Returns the events of the end of a recording.
+fn end_events(
+    channel: ChannelRef,
+    recording: RecordingRef,
+    record: &Recording,
+    reports: Reports,
+) -> Vec<EventBody> {
+    let file = record.file.as_ref();
+    let length_ms = file.map_or(0, |it| it.ended_at.unwrap_or(it.started_at).saturating_sub(it.started_at));
+    let interrupted = matches!(record.status, RecordingStatus::Interrupted | RecordingStatus::Failed);
+    let reason = record.reason.clone().unwrap_or_default();
+    let failed = reports.has_failed.then(|| EventBody::RecordingFailed {
+        channel: channel.clone(),
+        recording: recording.clone(),
+        reason: reason.clone(),
+    });
+    let end = reports.is_step.then(|| EventBody::RecordingEnd {
+        channel,
+        recording,
+        duration_seconds: u64::try_from(length_ms / 1000).unwrap_or(0),
+        file_size_bytes: file.map_or(0, |it| it.bytes),
+        interrupted,
+        reason: if interrupted { reason } else { String::new() },
+    });
+    end.into_iter().chain(failed).collect()
 }
 
 /// Runs a function on a thread that may block.

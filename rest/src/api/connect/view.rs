@@ -80,6 +80,7 @@ choice!(
         VodStop = "vod_stop",
         NodeState = "node_state",
         RecordingReady = "recording_ready",
+        RecordingFailed = "recording_failed",
         EpgError = "epg_error",
         M3uError = "m3u_error",
         AccountFull = "account_full",
