@@ -1,17 +1,18 @@
 //! Reserves the slots that recordings need soon.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use domain::channel::Channel;
-use domain::recording::Recording;
+use domain::recording::{AccountReserve, DvrSettings, Recording};
 use domain::setting::CoreSetting;
 use media::spawn_blocking;
 use storage::Record;
 use tokio::time::{sleep, timeout};
 use tracing::warn;
 
+use super::priority::LEAD_MS;
 use super::state::{RecorderState, any_changed};
 use crate::clock::now_ms;
 use crate::plans::Target;
@@ -29,10 +30,10 @@ impl RecorderState {
         let Some(parts) = self.parts.get() else { return };
         let mut changes = parts.models.store.changes();
         loop {
-            let minutes = dvr_settings(&parts.models).reserve_minutes;
-            let reserved = match minutes {
-                0 => ReservedSlots::default(),
-                minutes => self.needed(i64::from(minutes) * 60_000).await,
+            let settings = dvr_settings(&parts.models);
+            let reserved = match settings.reserve_minutes == 0 && settings.reserved_slots.is_empty() {
+                true => ReservedSlots::default(),
+                false => self.needed(settings).await,
             };
             self.env.slots.reserve(reserved);
             tokio::select! {
@@ -48,20 +49,29 @@ impl RecorderState {
         }
     }
 
-    /// Returns the slots that recordings need within a time from now on.
-    async fn needed(&self, ahead_ms: i64) -> ReservedSlots {
+    /// Returns the slots that recordings need within the time of the settings, and those that the settings always keep for them.
+    async fn needed(&self, settings: DvrSettings) -> ReservedSlots {
         let Some(parts) = self.parts.get() else { return ReservedSlots::default() };
-        let (forecasts, models) = (parts.forecasts.clone(), parts.models.clone());
+        let (forecasts, models, zone) = (parts.forecasts.clone(), parts.models.clone(), self.settings().1);
+        let ahead_ms = i64::from(settings.reserve_minutes) * 60_000;
         let needed = spawn_blocking(move || {
             let (forecast, now) = (forecasts.current(), now_ms());
-            let until = now.saturating_add(ahead_ms);
+            // The connection of a recording that is about to begin is one of those that are kept.
+            let until = now.saturating_add(ahead_ms.max(LEAD_MS));
             let recordings = models.recordings.load();
             let uuids: HashMap<_, _> = recordings.iter().map(|it| (it.channel, it.channel_uuid)).collect();
             let channels = forecast.channels(now, until).filter_map(|it| uuids.get(&it));
-            ReservedSlots {
-                peaks: forecast.peaks(now, until),
-                channels: channels.map(|it| Target::Channel(*it)).collect(),
+            let mut peaks = match ahead_ms {
+                0 => BTreeMap::new(),
+                _ => forecast.peaks(now, until),
+            };
+            let accounts = models.accounts.load();
+            let accounts = accounts.iter().map(|it| &**it);
+            for (limit, kept) in AccountReserve::peaks(&settings.reserved_slots, accounts, now, &zone) {
+                let peak = peaks.entry(limit).or_default();
+                *peak = kept.max(*peak);
             }
+            ReservedSlots { peaks, channels: channels.map(|it| Target::Channel(*it)).collect() }
         });
         needed.await.unwrap_or_else(|cause| {
             warn!("failed to find out what recordings need: {cause}");

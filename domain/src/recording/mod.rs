@@ -16,6 +16,7 @@ mod player_id;
 mod programme;
 mod rank;
 mod remux;
+mod reserve;
 pub mod retention;
 pub mod rules;
 mod settings;
@@ -40,6 +41,7 @@ pub use self::player_id::{FILM_CATEGORY, RECORDING_NUMBER_FIRST, SERIES_CATEGORY
 pub use self::programme::SHIFTED_ID;
 pub use self::rank::{RecordingClaim, RecordingRank};
 pub use self::remux::{ProbedFile, RemuxFormat, ffmetadata};
+pub use self::reserve::{AccountReserve, RESERVES_MAX};
 pub use self::settings::{ComskipMode, DvrSettings, OFFSET_MINUTES_MAX, QUOTA_BYTES_MAX, RETENTION_DAYS_MAX};
 pub use self::status::{RecordingInput, RecordingStatus, WrongStatus};
 pub use self::work::FileWork;

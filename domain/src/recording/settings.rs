@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::file_name::{NameFields, NameTemplate};
-use super::{RECORDINGS_MAX, Recording, RemuxFormat};
+use super::{AccountReserve, RECORDINGS_MAX, RESERVES_MAX, Recording, RemuxFormat};
 use crate::user::{User, UserLevel};
 use crate::user_group::ADD_RECORDING;
 
@@ -55,6 +55,8 @@ pub struct DvrSettings {
     /// From this many minutes before a recording on, new viewers do not get the slot that the forecast gives it; 0
     /// reserves none.
     pub reserve_minutes: u32,
+    /// Connections that only recordings get, at some times of the week.
+    pub reserved_slots: Vec<AccountReserve>,
     /// How many bytes all recordings have together; older ones are deleted. 0 means unlimited.
     pub quota_bytes: u64,
     /// The same for each user without a quota of its own.
@@ -90,6 +92,7 @@ impl Default for DvrSettings {
             standard_users_record: false,
             disconnect_viewers: false,
             reserve_minutes: 0,
+            reserved_slots: Vec::new(),
             quota_bytes: 0,
             user_quota_bytes: 0,
             retention_days: 0,
@@ -174,6 +177,7 @@ impl DvrSettings {
                 self.standard_users_record = value.as_bool().ok_or("must be true or false")?;
             }
             "reserve_minutes" => self.reserve_minutes = number(RESERVE_MINUTES_MAX)?,
+            "reserved_slots" => self.reserved_slots = reserves(value)?,
             "disconnect_viewers" => {
                 self.disconnect_viewers = value.as_bool().ok_or("must be true or false")?;
             }
@@ -216,6 +220,7 @@ impl DvrSettings {
             "standard_users_record": self.standard_users_record,
             "disconnect_viewers": self.disconnect_viewers,
             "reserve_minutes": self.reserve_minutes,
+            "reserved_slots": self.reserved_slots.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "quota_bytes": self.quota_bytes,
             "user_quota_bytes": self.user_quota_bytes,
             "retention_days": self.retention_days,
@@ -247,6 +252,17 @@ impl DvrSettings {
     }
 }
 
+/// Reads the rows of reserved connections.
+fn reserves(value: &Value) -> Result<Vec<AccountReserve>, String> {
+    let rows = value.as_array().filter(|it| it.len() <= RESERVES_MAX);
+    let rows = rows.ok_or(format!("must be a list of up to {RESERVES_MAX} texts"))?;
+    let read = |it: &Value| {
+        let text = it.as_str().ok_or("must be a list of texts")?;
+        text.parse::<AccountReserve>().map_err(|wrong| format!("has a wrong row: {wrong}"))
+    };
+    rows.iter().map(read).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -263,6 +279,10 @@ mod tests {
             ("reserve_minutes", json!(2.5)),
             ("reserve_minutes", json!(1441)),
             ("reserve_minutes", json!("10")),
+            ("reserved_slots", json!("2 = 1")),
+            ("reserved_slots", json!(["2 = none"])),
+            ("reserved_slots", json!([2])),
+            ("reserved_slots", json!(vec!["2 = 1"; RESERVES_MAX + 1])),
             ("standard_users_record", json!("yes")),
             ("comskip_enabled", json!("yes")),
             ("comskip_custom_path", json!("")),
@@ -282,6 +302,8 @@ mod tests {
         settings.set("tv_template", &json!("{title}")).unwrap();
         settings.set("post_offset_minutes", &json!(5)).unwrap();
         settings.set("remux", &json!("mp4")).unwrap();
+        settings.set("reserved_slots", &json!(["2 = 1 mon-fri 18:00-23:00", "3 = 2"])).unwrap();
+        assert_eq!(settings.reserved_slots.len(), 2);
         settings.set("comskip_mode", &json!("cut")).unwrap();
         settings.set("write_artwork", &json!(true)).unwrap();
         assert_eq!(DvrSettings::from_setting(Some(&Value::Object(settings.to_setting()))), settings);

@@ -1,7 +1,8 @@
 //! The forecast of recordings equals what happens: random recordings run in virtual time through the table, with the ranks
 //! and claims of recordings, and are compared with the forecast that was made before the first one began.
 //!
-//! Left out, because the forecast does not know them: viewers, accounts that fail, slots that cool down, and the seconds
+//! Viewers come, too, and get what is not reserved for recordings. Left out, because the forecast does not know them: viewers
+//! who came before slots were reserved, accounts that fail, slots that cool down, and the seconds
 //! by which a channel starts early. A recording joins a channel that plays already, and prefers a free account to one that
 //! it would take from another, whatever the forecast says. From then on no programme has less
 //! than in the forecast, but padding may, and others may have more.
@@ -37,6 +38,8 @@ struct Studio {
     /// The channels whose recordings have moved at this moment.
     moved: BTreeSet<u32>,
     forecast: Forecast,
+    /// Slots of viewers of other channels than those that are recorded.
+    viewers: Vec<Lease>,
     now: i64,
     last_id: u64,
 }
@@ -54,6 +57,45 @@ impl Studio {
         };
         let ahead = Forecast::wanted(self.recordings.values(), self.now);
         Forecast::new(ahead.into_iter().map(demand).collect())
+    }
+
+    /// Reserves the slots that recordings need from now on.
+    fn reserve(&self) {
+        let open = self.recordings.values().filter(|it| !it.status.is_final());
+        self.table.reserve(ReservedSlots {
+            peaks: self.forecast.peaks(self.now, i64::MAX),
+            channels: open.map(|it| Target::Channel(it.channel_uuid)).collect(),
+        });
+    }
+
+    /// Lets viewers of other channels leave and come.
+    fn let_viewers_in(&mut self, n: u64, seed: u64) {
+        if self.viewers.len() > 1 && (seed ^ self.now.unsigned_abs()).is_multiple_of(3) {
+            self.viewers.pop();
+        }
+        for k in 0..n {
+            self.last_id += 1;
+            let at = (seed.rotate_left(k as u32 * 7) % N_CHANNELS as u64) as usize;
+            let order = self.channels[at].iter().enumerate().map(|(index, pool)| SlotCandidate {
+                index,
+                stream: StreamId(1_000),
+                pool: pool.clone(),
+                device: None,
+            });
+            let request = Request {
+                holder: self.last_id,
+                target: Target::Channel(Uuid::from_u128(1_000 + u128::from(self.last_id))),
+                port: self.port.clone(),
+                attempt: Attempt(1),
+                order: order.collect(),
+                asking: Asking::Join(None),
+                claim: None,
+                purpose: LeasePurpose::Live,
+            };
+            if let Taken::Granted(_, lease) = self.table.take(&request) {
+                self.viewers.push(lease);
+            }
+        }
     }
 
     fn is_reading(&self, id: u32) -> bool {
@@ -145,7 +187,8 @@ impl Studio {
             }
             let Some(other) = asked.next() else { return has_changed };
             let found = self.playing.iter().find(|it| it.1.holder == other).map(|it| *it.0);
-            let other = found.expect("every lease belongs to a channel");
+            // Viewers keep what they have.
+            let Some(other) = found else { continue };
             if self.yields(other, &claim) {
                 self.playing.remove(&other);
                 has_changed = true;
@@ -207,7 +250,7 @@ fn any_recordings() -> impl Strategy<Value = Vec<Recording>> {
 }
 
 /// Lets recordings happen, and compares that with the forecast. Returns whether the forecast named all accounts right.
-fn compare(channels: Vec<Arc<[SlotPool]>>, recordings: Vec<Recording>, seed: u64) -> bool {
+fn compare(channels: Vec<Arc<[SlotPool]>>, recordings: Vec<Recording>, seed: u64, n_viewers: u64) -> bool {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.unwrap().block_on(async {
         let (actor, _messages) = inbox::<SlotMessage>().await;
@@ -219,14 +262,20 @@ fn compare(channels: Vec<Arc<[SlotPool]>>, recordings: Vec<Recording>, seed: u64
             playing: BTreeMap::new(),
             moved: BTreeSet::new(),
             forecast: Forecast::default(),
+            viewers: Vec::new(),
             now: 0,
             last_id: 0,
         };
         let forecast = studio.forecast();
+        studio.forecast = studio.forecast();
         let times = |it: &Recording| [it.begins_at(), it.start, it.end, it.ends_at()];
         let times: BTreeSet<_> = recordings.iter().flat_map(times).collect();
         let (mut missed, mut is_elsewhere) = (BTreeSet::new(), false);
         for now in times {
+            if n_viewers > 0 {
+                studio.reserve();
+                studio.let_viewers_in(n_viewers, seed);
+            }
             studio.step(now, seed);
             let due = recordings.iter().filter(|it| is_due(it, now));
             let seen: Vec<_> = due
@@ -251,6 +300,7 @@ fn compare(channels: Vec<Arc<[SlotPool]>>, recordings: Vec<Recording>, seed: u64
             let (is_lost, is_missed) = (matches!(prospect, Prospect::Lost(_)), missed.contains(&id));
             assert!(is_lost == is_missed || is_elsewhere && is_lost, "recording {id}: {prospect:?}");
         }
+        studio.viewers.clear();
         assert!(studio.playing.is_empty() && studio.table.counts().0 == 0);
         !is_elsewhere
     })
@@ -258,33 +308,44 @@ fn compare(channels: Vec<Arc<[SlotPool]>>, recordings: Vec<Recording>, seed: u64
 
 /// Compares this many random households with this many accounts. With one account the forecast is what happens; with
 /// several, no programme has less.
-fn households(n: u32, n_accounts: usize) {
+fn households(n: u32, n_accounts: usize, n_viewers: u64) {
     proptest!(ProptestConfig::with_cases(n), |(
         channels in any_pools(n_accounts), recordings in any_recordings(), seed in any::<u64>()
     )| {
-        let are_equal = compare(channels, recordings, seed);
+        let are_equal = compare(channels, recordings, seed, n_viewers);
         prop_assert!(are_equal || n_accounts > 1);
     });
 }
 
 #[test]
 fn the_forecast_equals_what_happens() {
-    households(60, 1);
+    households(60, 1, 0);
 }
 
 #[test]
 fn with_several_accounts_no_programme_has_less_than_in_the_forecast() {
-    households(60, 3);
+    households(60, 3, 0);
+}
+
+/// What was forecast is recorded, however many viewers come after its slots were reserved.
+#[test]
+fn viewers_leave_what_is_reserved_to_recordings() {
+    households(60, 1, 3);
 }
 
 mod night {
     #[test]
     fn the_forecast_of_thousands_of_households_equals_what_happens() {
-        super::households(2_000, 1);
+        super::households(2_000, 1, 0);
     }
 
     #[test]
     fn with_several_accounts_no_programme_of_thousands_of_households_has_less_than_in_the_forecast() {
-        super::households(2_000, 3);
+        super::households(2_000, 3, 0);
+    }
+
+    #[test]
+    fn viewers_of_thousands_of_households_leave_what_is_reserved_to_recordings() {
+        super::households(2_000, 1, 3);
     }
 }

@@ -1,0 +1,272 @@
+//! Connections of accounts that are always kept for recordings, at some times of the week.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::tz::TimeZone;
+
+use super::forecast::LimitId;
+use super::rules::{DayHours, is_within};
+use crate::account::Account;
+use crate::ids::AccountId;
+
+/// Maximum number of rows.
+pub const RESERVES_MAX: usize = 100;
+/// Maximum number of connections in a row.
+const SLOTS_MAX: u32 = 1_000;
+const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+const ALL_DAYS: u8 = 0x7f;
+
+/// Connections of an account that only recordings get, written as `2 = 1 mon-fri 18:00-23:00`: the id of the account, the number
+/// of connections, and optionally days and hours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AccountReserve {
+    pub account: AccountId,
+    pub slots: u32,
+    /// A bit for each day, the lowest for Monday.
+    days: u8,
+    hours: Option<DayHours>,
+}
+
+/// A text that is not a reserve.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is invalid; expected the id of an account, `=` and a number of connections, optionally with days and hours, such as `2 = 1 mon-fri 18:00-23:00`"
+)]
+pub struct WrongReserve(String);
+
+impl AccountReserve {
+    /// Returns whether the connections are kept at a time in milliseconds since 1970.
+    pub fn is_at(&self, at: i64, zone: &TimeZone) -> bool {
+        is_within(self.days, self.hours, zone, at.div_euclid(1000))
+    }
+
+    /// Returns how many connections of each limit the rows keep at a time: of several rows for an account, the one with the most.
+    /// The connections are those of its active profiles, the default one first, and count for its server group too. Profiles
+    /// without a limit have nothing to keep.
+    pub fn peaks<'a>(
+        rows: &[Self],
+        accounts: impl IntoIterator<Item = &'a Account>,
+        at: i64,
+        zone: &TimeZone,
+    ) -> BTreeMap<LimitId, u32> {
+        let mut peaks = BTreeMap::<LimitId, u32>::new();
+        for account in accounts {
+            let of_account = rows.iter().filter(|it| it.account == account.id && it.is_at(at, zone));
+            let mut left = of_account.map(|it| it.slots).max().unwrap_or_default();
+            let mut profiles: Vec<_> = account.profiles.iter().filter(|it| it.is_active).collect();
+            profiles.sort_by_key(|it| !it.is_default);
+            for profile in profiles {
+                let slots = left.min(profile.limit());
+                if slots == 0 {
+                    continue;
+                }
+                left -= slots;
+                peaks.insert(LimitId::Profile(profile.id), slots);
+                if let Some(group) = account.server_group {
+                    *peaks.entry(LimitId::ServerGroup(group)).or_default() += slots;
+                }
+            }
+        }
+        peaks
+    }
+}
+
+impl FromStr for AccountReserve {
+    type Err = WrongReserve;
+
+    fn from_str(text: &str) -> Result<Self, WrongReserve> {
+        parse(text).ok_or_else(|| WrongReserve(text.trim().chars().take(100).collect()))
+    }
+}
+
+fn parse(text: &str) -> Option<AccountReserve> {
+    let (account, rest) = text.split_once('=')?;
+    let account = AccountId(account.trim().parse().ok()?);
+    let mut words = rest.split_whitespace();
+    let slots = words.next()?.parse().ok().filter(|it| (1..=SLOTS_MAX).contains(it))?;
+    let mut reserve = AccountReserve { account, slots, days: ALL_DAYS, hours: None };
+    let mut has_days = false;
+    for word in words {
+        match word.contains(':') {
+            true if reserve.hours.is_none() => reserve.hours = Some(hours(word)?),
+            false if !std::mem::replace(&mut has_days, true) => reserve.days = days(word)?,
+            _ => return None,
+        }
+    }
+    Some(reserve)
+}
+
+/// Reads days such as `mon-fri,sun`.
+fn days(text: &str) -> Option<u8> {
+    let lower = text.to_lowercase();
+    let day = |name: &str| DAYS.iter().position(|it| name == *it);
+    let mut days = 0;
+    for part in lower.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (mut at, last) = (day(first)?, day(last)?);
+        loop {
+            days |= 1 << at;
+            if at == last {
+                break;
+            }
+            at = (at + 1) % DAYS.len();
+        }
+    }
+    Some(days)
+}
+
+/// Reads hours such as `22:00-01:30`.
+fn hours(text: &str) -> Option<DayHours> {
+    let (from, until) = text.split_once('-')?;
+    let seconds = |text: &str| {
+        let (hour, minute) = text.split_once(':')?;
+        let part = |it: &str, max: u32| it.parse::<u32>().ok().filter(|it| *it < max);
+        Some(part(hour, 24)? * 3600 + part(minute, 60)? * 60)
+    };
+    let hours = DayHours { from: seconds(from)?, until: seconds(until)? };
+    (hours.from != hours.until).then_some(hours)
+}
+
+impl fmt::Display for AccountReserve {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {}", self.account, self.slots)?;
+        if self.days != ALL_DAYS {
+            let names = DAYS.iter().enumerate().filter(|(at, _)| self.days & (1 << at) != 0);
+            let names: Vec<_> = names.map(|it| *it.1).collect();
+            write!(f, " {}", names.join(","))?;
+        }
+        if let Some(hours) = self.hours {
+            let clock = |it: u32| (it / 3600, it / 60 % 60);
+            let (from, until) = (clock(hours.from), clock(hours.until));
+            write!(f, " {:02}:{:02}-{:02}:{:02}", from.0, from.1, until.0, until.1)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::account::{AccountProfile, PlaylistLocation};
+    use crate::ids::{ProfileId, ServerGroupId};
+
+    const HOUR: i64 = 3_600_000;
+    /// A Monday, 12:00 in UTC, in milliseconds.
+    const MONDAY_NOON: i64 = 1_795_435_200_000;
+
+    fn reserve(text: &str) -> AccountReserve {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn rows_are_read_and_shown_and_others_are_refused_with_an_example() {
+        for (text, expected) in [
+            ("2 = 1", "2 = 1"),
+            (" 2=3 ", "2 = 3"),
+            ("2 = 1 mon-fri", "2 = 1 mon,tue,wed,thu,fri"),
+            ("2 = 1 SAT-MON", "2 = 1 mon,sat,sun"),
+            ("2 = 1 mon-sun", "2 = 1"),
+            ("2 = 1 wed 18:00-23:00", "2 = 1 wed 18:00-23:00"),
+            ("2 = 1 22:30-1:00 fri", "2 = 1 fri 22:30-01:00"),
+        ] {
+            let read = reserve(text);
+            assert_eq!(read.to_string(), expected, "{text}");
+            assert_eq!(reserve(&read.to_string()), read);
+        }
+        for text in [
+            "",
+            "2",
+            "2 =",
+            "2 = 0",
+            "2 = 1001",
+            "2 = -1",
+            "Home = 1",
+            "2 = 1 someday",
+            "2 = 1 mon-",
+            "2 = 1 18:00",
+            "2 = 1 18:00-18:00",
+            "2 = 1 18:00-24:00",
+            "2 = 1 18:60-19:00",
+            "2 = 1 mon tue",
+            "2 = 1 1:00-2:00 3:00-4:00",
+            "2 = 1 a:b-c:d",
+        ] {
+            let refused = text.parse::<AccountReserve>().unwrap_err().to_string();
+            assert!(refused.contains("2 = 1 mon-fri 18:00-23:00"), "{text}: {refused}");
+        }
+    }
+
+    #[test]
+    fn connections_are_kept_at_the_hours_of_their_days() {
+        let check = |text: &str, hours: i64, expected: bool| {
+            let is_at = reserve(text).is_at(MONDAY_NOON + hours * HOUR, &TimeZone::UTC);
+            assert_eq!(is_at, expected, "{text} {hours}");
+        };
+        check("2 = 1", 0, true);
+        check("2 = 1 mon", 0, true);
+        check("2 = 1 tue", 0, false);
+        check("2 = 1 18:00-23:00", 5, false);
+        check("2 = 1 18:00-23:00", 6, true);
+        check("2 = 1 18:00-23:00", 11, false);
+        // The night of Monday lasts until Tuesday.
+        check("2 = 1 mon 22:00-02:00", 13, true);
+        check("2 = 1 tue 22:00-02:00", 13, false);
+        check("2 = 1 mon 22:00-02:00", 14, false);
+    }
+
+    fn account(id: u32, maxima: &[u32], group: Option<u32>) -> Account {
+        let profile = |(n, max): (u32, &u32)| AccountProfile {
+            is_default: n == 0,
+            ..AccountProfile::default_of(ProfileId(id * 10 + n), "p", *max)
+        };
+        let profiles = (0..).zip(maxima).map(profile).collect();
+        let server_group = group.map(ServerGroupId);
+        let default = AccountProfile::default_of(ProfileId(0), "p", 0);
+        Account {
+            profiles,
+            server_group,
+            ..Account::new(AccountId(id), "a", PlaylistLocation::None, default, 0)
+        }
+    }
+
+    #[test]
+    fn profiles_share_what_their_account_keeps_and_server_groups_keep_it_too() {
+        let accounts = [account(1, &[1, 3], None), account(2, &[0], None), account(3, &[2], Some(5))];
+        let rows = ["1 = 2", "1 = 1", "2 = 4", "3 = 9", "7 = 1", "1 = 3 tue"].map(reserve);
+        let peaks = AccountReserve::peaks(&rows, &accounts, MONDAY_NOON, &TimeZone::UTC);
+        let expected = [
+            (LimitId::Profile(ProfileId(10)), 1),
+            (LimitId::Profile(ProfileId(11)), 1),
+            (LimitId::Profile(ProfileId(30)), 2),
+            (LimitId::ServerGroup(ServerGroupId(5)), 2),
+        ];
+        assert_eq!(peaks, BTreeMap::from(expected));
+    }
+
+    proptest! {
+        /// Any text is read or refused, and what is read never keeps more connections than there are.
+        #[test]
+        fn no_row_keeps_more_than_an_account_has(
+            text in "[0-9]{1,2} ?= ?[0-9]{1,4}( [a-z,-]{0,9})?( [0-9]{1,2}:[0-9]{2}-[0-9]{1,2}:[0-9]{2})?",
+            maxima in prop::collection::vec(0..5u32, 1..4),
+            hours in 0..168i64,
+        ) {
+            let Ok(row) = text.parse::<AccountReserve>() else { return Ok(()) };
+            prop_assert_eq!(row.to_string().parse(), Ok(row));
+            let of = account(row.account.0, &maxima, Some(1));
+            let at = MONDAY_NOON + hours * HOUR;
+            let peaks = AccountReserve::peaks(&[row], [&of], at, &TimeZone::UTC);
+            let kept = |limit| peaks.get(&limit).copied().unwrap_or_default();
+            for profile in &of.profiles {
+                prop_assert!(kept(LimitId::Profile(profile.id)) <= profile.max_streams);
+            }
+            let all = row.slots.min(maxima.iter().sum());
+            let expected = if row.is_at(at, &TimeZone::UTC) { all } else { 0 };
+            prop_assert_eq!(kept(LimitId::ServerGroup(ServerGroupId(1))), expected);
+        }
+    }
+}
