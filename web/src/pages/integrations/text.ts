@@ -157,6 +157,7 @@ export const text = texts({
 			vod_stop: 'A film or an episode stops',
 			node_state: 'A node joins, stops, or no longer answers',
 			recording_ready: 'The file of a recording is complete, converted and described',
+			recording_failed: 'Nothing of a programme was recorded',
 			epg_error: 'The refresh of a guide fails',
 			m3u_error: 'The refresh of a playlist fails, or waits for a confirmation',
 			account_full: 'Something does not play, because an account is at its limit',

@@ -38,6 +38,24 @@ export async function findChannels(search: string, signal: AbortSignal) {
 	}));
 }
 
+/** Finds groups of channels for a field. */
+export async function findGroups(search: string, signal: AbortSignal) {
+	const { results } = await ok(api.GET('/api/channels/groups/', { signal }));
+	const wanted = search.trim().toLowerCase();
+	const found = results.filter((it) => it.name.toLowerCase().includes(wanted)).slice(0, LISTED_MAX);
+	return found.map((it) => ({ value: it.id, label: it.name }));
+}
+
+/** Returns the names of groups of channels by their ids. */
+export async function namesOfGroups(
+	ids: readonly number[],
+	signal: AbortSignal,
+): Promise<Map<number, string>> {
+	if (ids.length === 0) return new Map();
+	const { results } = await ok(api.GET('/api/channels/groups/', { signal }));
+	return new Map(results.filter((it) => ids.includes(it.id)).map((it) => [it.id, it.name]));
+}
+
 /** Channels whose names are read together. */
 const NAMED_MAX = 200;
 

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import {
 	chosenDays,
+	hasConditions,
 	isEmpty,
 	isOfOneSeries,
 	programmeBody,
@@ -18,6 +19,17 @@ const rule: ProgrammeRule = {
 	description: '',
 	description_mode: 'contains',
 	channel_id: 7,
+	channel_ids: [],
+	channel_group_ids: [],
+	days_of_week: [],
+	start_after: null,
+	start_before: null,
+	time_zone: null,
+	season_from: null,
+	min_minutes: null,
+	max_minutes: null,
+	quality: 'any',
+	skip_library: false,
 	keep: 5,
 	quota_bytes: 1024 ** 3,
 	padding_before: 90,
@@ -39,6 +51,38 @@ test('the form of a rule sends the rule as it was', () => {
 		priority: 60,
 		enabled: false,
 	});
+});
+
+test('conditions of a rule stay as they are when it is saved', () => {
+	const conditions = {
+		mode: 'marked_new',
+		channel_ids: [4, 2],
+		channel_group_ids: [9],
+		days_of_week: [0, 6],
+		start_after: '20:15:00',
+		start_before: '00:00:00',
+		time_zone: 'Europe/Berlin',
+		season_from: 0,
+		min_minutes: 20,
+		max_minutes: 90,
+		quality: 'hd',
+		skip_library: true,
+		padding_after: -60,
+	} as const;
+	const narrow: ProgrammeRule = {
+		...rule,
+		...conditions,
+		channel_ids: [...conditions.channel_ids],
+		channel_group_ids: [...conditions.channel_group_ids],
+		days_of_week: [...conditions.days_of_week],
+	};
+	const values = programmeValues(narrow, {});
+	expect(programmeBody(values)).toMatchObject({
+		...conditions,
+		start_after: '20:15',
+		start_before: '00:00',
+	});
+	expect([hasConditions(values), hasConditions(programmeValues(rule, {}))]).toEqual([true, false]);
 });
 
 test('a new rule has what the guide says, and nothing that is not filled in', () => {

@@ -22,6 +22,8 @@ export const MARK_TONES: Record<Mark, 'neutral' | 'info' | 'good' | 'warn'> = {
 	skipped: 'warn',
 };
 
+export const EPISODE_MODES = ['all', 'new', 'marked_new', 'unseen'] as const;
+export const QUALITIES = ['any', 'hd', 'uhd', 'sd'] as const;
 export const TEXT_MODES = ['exact', 'contains', 'search', 'regex'] as const;
 type TextMode = (typeof TEXT_MODES)[number];
 
@@ -33,8 +35,20 @@ export interface ProgrammeValues {
 	description: string;
 	/** The form has no field for it; it stays as it is. */
 	description_mode: TextMode;
-	is_new_only: boolean;
+	mode: (typeof EPISODE_MODES)[number];
 	channel_id: number | null;
+	channel_ids: number[];
+	channel_group_ids: number[];
+	days_of_week: number[];
+	/** Times of the day, to the minute. */
+	start_after: string;
+	start_before: string;
+	time_zone: string;
+	season_from: number | null;
+	min_minutes: number | null;
+	max_minutes: number | null;
+	quality: (typeof QUALITIES)[number];
+	skip_library: boolean;
 	keep: number | null;
 	/** Size of all recordings of the rule, in GiB. */
 	quota: number | null;
@@ -58,14 +72,48 @@ export function programmeValues(
 		tvg_id: rule?.tvg_id ?? fresh.tvg_id ?? '',
 		description: rule?.description ?? '',
 		description_mode: rule?.description_mode ?? 'contains',
-		is_new_only: rule?.mode === 'new',
+		mode: rule?.mode ?? 'all',
 		channel_id: rule?.channel_id ?? null,
+		channel_ids: rule?.channel_ids ?? [],
+		channel_group_ids: rule?.channel_group_ids ?? [],
+		days_of_week: rule?.days_of_week ?? [],
+		start_after: shortTime(rule?.start_after),
+		start_before: shortTime(rule?.start_before),
+		time_zone: rule?.time_zone ?? '',
+		season_from: rule?.season_from ?? null,
+		min_minutes: rule?.min_minutes ?? null,
+		max_minutes: rule?.max_minutes ?? null,
+		quality: rule?.quality ?? 'any',
+		skip_library: rule?.skip_library ?? false,
 		keep: rule?.keep ?? 0,
 		quota: inGib(rule?.quota_bytes ?? 0),
 		padding_before: minutes(rule?.padding_before ?? null),
 		padding_after: minutes(rule?.padding_after ?? null),
 		priority: rule?.priority ?? 50,
 		enabled: rule?.enabled ?? true,
+	};
+}
+
+/** Returns the members that are filled in. */
+function filled<T extends object>(values: T): Partial<T> {
+	const isFilled = (it: unknown): boolean =>
+		Array.isArray(it) ? it.length > 0 : it !== null && it !== '' && it !== false;
+	return Object.fromEntries(Object.entries(values).filter(([, it]) => isFilled(it))) as Partial<T>;
+}
+
+/** Returns the further conditions of a rule that a form sends. */
+function conditionsOf(values: ProgrammeValues) {
+	const { channel_ids, channel_group_ids, days_of_week, season_from, min_minutes, max_minutes } = values;
+	const { quality, skip_library } = values;
+	const [start_after, start_before, time_zone] = [
+		values.start_after,
+		values.start_before,
+		values.time_zone,
+	].map((it) => it.trim());
+	return {
+		...filled({ channel_ids, channel_group_ids, days_of_week, start_after, start_before, time_zone }),
+		...filled({ season_from, min_minutes, max_minutes, skip_library }),
+		...(quality === 'any' ? {} : { quality }),
 	};
 }
 
@@ -78,7 +126,8 @@ export function programmeBody(values: ProgrammeValues) {
 		...(aTitle ? { title: aTitle, title_mode } : {}),
 		...(aGuide ? { tvg_id: aGuide } : {}),
 		...(aDescription ? { description: aDescription, description_mode } : {}),
-		mode: values.is_new_only ? ('new' as const) : ('all' as const),
+		mode: values.mode,
+		...conditionsOf(values),
 		...(channel_id === null ? {} : { channel_id }),
 		...(keep === null ? {} : { keep }),
 		quota_bytes: fromGib(values.quota),
@@ -87,6 +136,10 @@ export function programmeBody(values: ProgrammeValues) {
 		enabled,
 	};
 }
+
+/** Whether the form of a rule has more than a title and a channel. */
+export const hasConditions = (values: ProgrammeValues): boolean =>
+	Object.keys(conditionsOf(values)).length > 0;
 
 /** Whether a rule for programmes lacks the text that it needs. */
 export const isEmpty = (values: ProgrammeValues): boolean =>
@@ -97,6 +150,20 @@ export const readProgrammeRules = async (signal?: AbortSignal): Promise<Programm
 
 export const readWeeklyRules = async (signal?: AbortSignal): Promise<WeeklyRule[]> =>
 	(await ok(api.GET('/api/channels/recurring-rules/', { signal }))).results;
+
+export const nameOfProgrammes = (it: ProgrammeRule): string => it.title || it.description || it.tvg_id;
+
+export const nameOfWeekly = (it: WeeklyRule, unnamed: string): string =>
+	it.name || it.title || it.tvg_id || unnamed;
+
+/** Reads the names of all rules by their ids. */
+export async function namesOfRules(signal: AbortSignal, unnamed: string): Promise<Map<number, string>> {
+	const [programmes, weekly] = await Promise.all([readProgrammeRules(signal), readWeeklyRules(signal)]);
+	return new Map([
+		...programmes.map((it) => [it.id, nameOfProgrammes(it)] as const),
+		...weekly.map((it) => [it.id, nameOfWeekly(it, unnamed)] as const),
+	]);
+}
 
 export const deleteProgrammeRule = ({ tvg_id, title }: ProgrammeRule) =>
 	ok(api.DELETE('/api/channels/series-rules/', { params: { query: { tvg_id, title } } }));
@@ -119,7 +186,10 @@ export const removeRecordingsOf = ({ tvg_id, title }: ProgrammeRule) =>
 
 /** Creates a deleted rule again, which goes on where that one ended. */
 export async function restoreProgrammeRule(rule: ProgrammeRule): Promise<void> {
-	const body = { ...programmeBody(programmeValues(rule, {})), quota_bytes: rule.quota_bytes };
+	// The form has no seconds and no bytes.
+	const { start_after, start_before, quota_bytes } = rule;
+	const exact = { ...filled({ start_after, start_before }), quota_bytes };
+	const body = { ...programmeBody(programmeValues(rule, {})), ...exact };
 	await ok(api.POST('/api/channels/series-rules/', { body }));
 }
 

@@ -133,6 +133,10 @@ const said: Record<string, Said> = {
 		'Minutes before a recording from which its connection is reserved',
 		'New viewers do not get it in this time. 0 reserves none.',
 	],
+	reserved_slots: [
+		'Connections that only recordings get',
+		'One per line: the id of an account, the number of connections, and optionally days and hours, such as 2 = 1 mon-fri 18:00-23:00.',
+	],
 	disconnect_viewers: ['Recordings may disconnect viewers', 'If a programme gets no connection otherwise.'],
 	comskip_enabled: ['Search for commercials after each recording', 'With the program comskip.'],
 	comskip_mode: ['Commercials that were found', 'The recording stays as it is. The copy is beside it.'],
