@@ -151,6 +151,20 @@ export const readProgrammeRules = async (signal?: AbortSignal): Promise<Programm
 export const readWeeklyRules = async (signal?: AbortSignal): Promise<WeeklyRule[]> =>
 	(await ok(api.GET('/api/channels/recurring-rules/', { signal }))).results;
 
+export const nameOfProgrammes = (it: ProgrammeRule): string => it.title || it.description || it.tvg_id;
+
+export const nameOfWeekly = (it: WeeklyRule, unnamed: string): string =>
+	it.name || it.title || it.tvg_id || unnamed;
+
+/** Reads the names of all rules by their ids. */
+export async function namesOfRules(signal: AbortSignal, unnamed: string): Promise<Map<number, string>> {
+	const [programmes, weekly] = await Promise.all([readProgrammeRules(signal), readWeeklyRules(signal)]);
+	return new Map([
+		...programmes.map((it) => [it.id, nameOfProgrammes(it)] as const),
+		...weekly.map((it) => [it.id, nameOfWeekly(it, unnamed)] as const),
+	]);
+}
+
 export const deleteProgrammeRule = ({ tvg_id, title }: ProgrammeRule) =>
 	ok(api.DELETE('/api/channels/series-rules/', { params: { query: { tvg_id, title } } }));
 

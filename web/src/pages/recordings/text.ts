@@ -83,6 +83,7 @@ export const text = texts({
 			padding: 'Padding',
 			length: 'Length',
 			priority: 'Priority',
+			rules: 'Rules',
 			file: 'File',
 			size: 'Size',
 			node: 'Node',
