@@ -128,6 +128,7 @@ mod shapes;
 mod shutdown;
 mod specification;
 mod status;
+mod stills;
 mod store;
 mod stream_guides;
 mod streaming;

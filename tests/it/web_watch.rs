@@ -120,6 +120,38 @@ mod slow {
             web.is_clean().await;
         }
 
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn a_channel_goes_on_in_a_small_frame_and_now_shows_its_picture() {
+            let output = "-t 60 -c:v libx264 -preset ultrafast -g 25 -pix_fmt yuv420p -c:a aac";
+            let output: Vec<&str> = output.split(' ').collect();
+            let clip = Clip::make("watch-small", &TEST_PICTURE, &output).await;
+            let provider = Provider::start();
+            provider.path("/news.ts").plays(clip);
+            let gateway = TestGateway::with_list(&provider.playlist(&[("news", "News", "/news.ts")])).await;
+            let root = person(&gateway, "root", UserLevel::Admin).await;
+            let path = format!("/watch/{}", gateway.channel("News").uuid);
+            let web = Web::signed_in(&gateway, &root, &path).await;
+            web.has("video[data-state=playing]").await;
+            plays_on(&web, 2.0).await;
+            web.browser.clicks("nav a[href$='/channels']").await;
+            web.is_at("/channels").await;
+            web.has("aside[data-state=playing] video").await;
+            plays_on(&web, 2.0).await;
+            web.browser.clicks("aside a").await;
+            web.is_at(&path).await;
+            plays_on(&web, 2.0).await;
+            web.browser.clicks("nav a[href$='/now']").await;
+            web.is_at("/now").await;
+            let picture = "return document.querySelector('.still video')?.videoWidth ?? 0";
+            web.browser.until("a picture of the channel", picture, |it| it.as_u64() > Some(0)).await;
+            // All of it is one viewer, and the picture is none.
+            gateway.has_clients(1).await;
+            assert_eq!(provider.accepted(), 1);
+            web.browser.clicks("aside button[aria-label='Stop watching']").await;
+            gateway.until_idle().await;
+            web.is_clean().await;
+        }
+
         /// `just picture` saves what this test sees as the picture of the README.
         #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
         async fn now_shows_the_channels_of_the_demo_and_a_failover() {

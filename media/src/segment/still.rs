@@ -140,8 +140,7 @@ impl Search {
     fn still(self, sequence: u64) -> Option<Still> {
         let (picture, config) = self.first?;
         // A second: players show it, and stay at it.
-        let sample =
-            Sample { time: 0, duration: VIDEO_SCALE, offset: 0, is_sync: true, data: picture.data };
+        let sample = Sample { time: 0, duration: VIDEO_SCALE, offset: 0, is_sync: true, data: picture.data };
         let content = [init_segment(Some(&config), None), fragment(1, false, &[sample], &[])].concat();
         Some(Still { sequence, content: content.into(), codec: config.codec })
     }
@@ -149,6 +148,8 @@ impl Search {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
     use std::time::Duration;
 
     use super::*;
@@ -198,15 +199,20 @@ mod tests {
     #[test]
     fn the_newest_whole_key_frame_is_an_mp4_with_one_picture() {
         let avc = Ok("avc1.42c01e");
-        let video = |stream_type| TsSource { video: Some((0x100, stream_type)), ..source("one") };
-        check("two seconds", |it| write(it, &source("one"), 0.0, 2.2), avc);
-        check("the first picture and the next one", |it| write(it, &source("one"), 0.0, 0.1), avc);
-        check("unmarked key frames", |it| write(it, &TsSource { is_marked: false, ..source("one") }, 0.0, 2.0), avc);
-        check("half a picture", |it| write(it, &source("one"), 0.0, 0.02), Err(StillError::NoKeyFrame));
-        check("nothing", |_| {}, Err(StillError::NoKeyFrame));
-        check("no key frame", |it| write(it, &TsSource { gop: 1000, ..source("one") }, 1.0, 3.0), Err(StillError::NoKeyFrame));
-        check("radio", |it| write(it, &TsSource { video: None, ..source("one") }, 0.0, 2.0), Err(StillError::NoVideo));
-        check("another codec", |it| write(it, &video(0x42), 0.0, 2.0), Err(StillError::Codec("AVS")));
+        let one = || source("one");
+        let video = |stream_type| TsSource { video: Some((0x100, stream_type)), ..one() };
+        for (what, source, seconds, expected) in [
+            ("two seconds", one(), (0.0, 2.2), avc),
+            ("the first picture and the next one", one(), (0.0, 0.1), avc),
+            ("unmarked key frames", TsSource { is_marked: false, ..one() }, (0.0, 2.0), avc),
+            ("half a picture", one(), (0.0, 0.02), Err(StillError::NoKeyFrame)),
+            ("nothing", one(), (0.0, 0.0), Err(StillError::NoKeyFrame)),
+            ("no key frame", TsSource { gop: 1000, ..one() }, (1.0, 3.0), Err(StillError::NoKeyFrame)),
+            ("radio", TsSource { video: None, ..one() }, (0.0, 2.0), Err(StillError::NoVideo)),
+            ("another codec", video(0x42), (0.0, 2.0), Err(StillError::Codec("AVS"))),
+        ] {
+            check(what, |it| write(it, &source, seconds.0, seconds.1), expected);
+        }
         check("scrambled", write_scrambled, Err(StillError::Scrambled));
         check(
             "after a gap",
@@ -261,16 +267,16 @@ mod tests {
     /// The clips of the demo are made by x264.
     #[test]
     fn a_key_frame_of_a_real_encoder_has_its_parameters_and_one_sample() {
-        let clips = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../src/demo");
-        for (name, size) in [("fractal-a.ts", 20_000), ("testcard-a.ts", 5_000)] {
+        let clips = Path::new(env!("CARGO_MANIFEST_DIR")).join("../src/demo");
+        for name in ["fractal-a.ts", "testcard-a.ts"] {
             let (mut writer, ring) = new_ring();
-            writer.push_packets(&std::fs::read(clips.join(name)).unwrap(), Instant::now());
+            writer.push_packets(&fs::read(clips.join(name)).unwrap(), Instant::now());
             writer.flush(Instant::now());
             let still = StillCache::default().newest(&ring).unwrap();
             assert!(still.codec.starts_with("avc1."), "{name}: {}", still.codec);
             let (names, n_samples) = shape(&still.content);
             assert_eq!((names.join(" ").as_str(), n_samples), ("ftyp moov moof mdat", 1), "{name}");
-            assert!(still.content.len() < 2_000_000 && still.content.len() > size / 10, "{name}");
+            assert!((2_000..100_000).contains(&still.content.len()), "{name}: {}", still.content.len());
         }
     }
 }
