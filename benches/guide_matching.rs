@@ -204,7 +204,7 @@ fn main() {
         .map(|(name, group, _)| Subject { name, group: group.as_deref(), ..Subject::default() })
         .collect();
     let mut results: Vec<MatchResult> = subjects.iter().map(|it| matcher.find(it, false)).collect();
-    matcher.settle_ties(&subjects, [], &mut results);
+    matcher.compare_groups(&subjects, [], &mut results);
     let matched = start.elapsed();
     for ((name, group, place), result) in channels.iter().zip(&results) {
         match result.decision {

@@ -72,7 +72,7 @@ fn group_links(models: &Models, except: &HashSet<ChannelId>) -> Vec<(String, Gui
     others.filter_map(link).collect()
 }
 
-/// Finds the guide channels of channels, in order: each for itself, then ties by the countries of their groups. `find` decides
+/// Finds the guide channels of channels, in order: each for itself, then by the countries of their groups. `find` decides
 /// for one channel; after it returns `None`, the results end.
 pub fn find_together<'a>(
     models: &Models,
@@ -85,10 +85,10 @@ pub fn find_together<'a>(
     let subjects: Vec<Subject<'_>> = channels.iter().map(|it| subject(it, &groups)).collect();
     let found = channels.iter().zip(&subjects).map_while(|(channel, subject)| find(channel, subject));
     let mut results: Vec<MatchResult> = found.collect();
-    if results.len() == subjects.len() && results.iter().any(|it| it.decision == Decision::Tie) {
+    if results.len() == subjects.len() && results.iter().any(MatchResult::depends_on_group) {
         let links = group_links(models, &channels.iter().map(|it| it.id).collect());
         let linked = links.iter().map(|it| (it.0.as_str(), it.1));
-        matcher.settle_ties(&subjects, linked, &mut results);
+        matcher.compare_groups(&subjects, linked, &mut results);
     }
     results
 }

@@ -3,6 +3,7 @@
 //! ```text
 //!   this runtime            a thread of low priority
 //!   server ── bytes ──────▶ temporary file ─▶ read ─▶ guide file ─▶ check ─▶ commit
+//!                                one more thread ┘        └ and one for its index
 //! ```
 //!
 //! Until the commit, nothing that is in use changes; a failure leaves the former guide.

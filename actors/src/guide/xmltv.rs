@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,7 +12,7 @@ use domain::account::Account;
 use domain::account_addresses::addresses_of;
 use domain::egress::Reach;
 use domain::guide::source::{GuideSource, GuideSourceKind};
-use domain::guide::xmltv::{Item, XmltvError, XmltvLimits, XmltvReader};
+use domain::guide::xmltv::{Item, XmltvError, XmltvLimits, XmltvReader, XmltvSummary};
 use domain::source_url::SourceUrl;
 use domain::stream::RequestHeaders;
 use jiff::tz::TimeZone;
@@ -26,6 +27,11 @@ use crate::fetch::Unpacked;
 
 /// Number of elements between two reports of the progress.
 const REPORT_PERIOD: u64 = 256;
+
+/// Elements that are handed over together. A programme can have hundreds of kilobytes.
+const BATCH: usize = 64;
+/// Batches that wait for the sink.
+const BATCHES: usize = 2;
 
 /// Number of bytes that are read at a time.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -181,34 +187,53 @@ impl GuideInput for XmltvInput {
     }
 }
 
-/// Reads a guide element by element into the sink. `force` accepts a guide that is cut off.
+/// Reads a guide element by element into the sink, while a thread reads the next ones. `force` accepts a guide that is cut
+/// off.
 fn read(
-    mut reader: XmltvReader<impl BufRead>,
+    reader: XmltvReader<impl BufRead + Send>,
     force: bool,
     percent: impl Fn() -> u8,
     sink: &mut dyn GuideSink,
 ) -> Result<(), GuideError> {
     sink.progress(GuidePhase::Parsing, 0)?;
     let (mut n_elements, mut n_programmes) = (0_u64, 0_u64);
-    for item in reader.by_ref() {
-        match item {
-            Ok(Item::Channel { key, names, icon }) => sink.channel(&key, &names, icon.as_deref())?,
-            Ok(Item::Programme { channel, programme }) => {
-                sink.programme(&channel, &programme)?;
-                n_programmes += 1;
+    std::thread::scope(|scope| {
+        let (sender, batches) = sync_channel(BATCHES);
+        let thread = std::thread::Builder::new().name("guide-reader".to_owned());
+        let reading = thread.spawn_scoped(scope, move || read_batches(reader, &sender))?;
+        for item in batches.into_iter().flatten() {
+            match item {
+                Ok(Item::Channel { key, names, icon }) => sink.channel(&key, &names, icon.as_deref())?,
+                Ok(Item::Programme { channel, programme }) => {
+                    sink.programme(&channel, &programme)?;
+                    n_programmes += 1;
+                }
+                Err(XmltvError::Truncated) if force && n_programmes > 0 => break,
+                Err(XmltvError::Truncated) => return Err(GuideError::Truncated { n_programmes }),
+                Err(XmltvError::Io(error)) => return Err(GuideError::Unread(error)),
+                Err(error) => return Err(GuideError::NotAGuide(error.to_string())),
             }
-            Err(XmltvError::Truncated) if force && n_programmes > 0 => break,
-            Err(XmltvError::Truncated) => return Err(GuideError::Truncated { n_programmes }),
-            Err(XmltvError::Io(error)) => return Err(GuideError::Unread(error)),
-            Err(error) => return Err(GuideError::NotAGuide(error.to_string())),
+            n_elements += 1;
+            if n_elements.is_multiple_of(REPORT_PERIOD) {
+                sink.progress(GuidePhase::Parsing, percent())?;
+            }
         }
-        n_elements += 1;
-        if n_elements.is_multiple_of(REPORT_PERIOD) {
-            sink.progress(GuidePhase::Parsing, percent())?;
+        sink.damaged(&reading.join().map_err(|_| GuideError::Panicked)?);
+        Ok(())
+    })
+}
+
+/// Hands over the elements of a guide, until nobody wants more. Returns its counts.
+fn read_batches(
+    mut reader: XmltvReader<impl BufRead>,
+    batches: &SyncSender<Vec<Result<Item, XmltvError>>>,
+) -> XmltvSummary {
+    loop {
+        let batch: Vec<_> = reader.by_ref().take(BATCH).collect();
+        if batch.is_empty() || batches.send(batch).is_err() {
+            return *reader.summary();
         }
     }
-    sink.damaged(reader.summary());
-    Ok(())
 }
 
 /// Returns the length of a file in bytes, and its hash.

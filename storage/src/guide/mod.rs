@@ -21,6 +21,7 @@ mod cell;
 mod file;
 mod files;
 mod index_builder;
+mod index_thread;
 mod lookup;
 mod output;
 mod query;

@@ -10,7 +10,7 @@ use domain::ids::{GuideChannelId, GuideSourceId};
 
 use super::cell::CellBuilder;
 use super::file::GuideFile;
-use super::index_builder::IndexBuilder;
+use super::index_thread::IndexThread;
 use super::output::{Output, check_room};
 use super::runs::{Runs, SortKey};
 use super::tables::{CellEntry, ChannelEntry, Footer, GuideTables, MAGIC, PROGRAMMES_MAX, TIMES_PER_BLOCK};
@@ -149,13 +149,13 @@ impl GuideWriter {
         let mut out = Output::create(&self.folder, name.clone())?;
         out.write(&MAGIC)?;
         let mut merge = self.runs.merge(&self.folder)?;
-        let mut body = Body::default();
+        let mut body = Body::new(IndexThread::start(&self.folder)?);
         // A programme is written when the next one is known, because it ends with it.
         let mut held: Option<(SortKey, u32)> = None;
         let mut held_text = Vec::new();
         while let Some((key, stop, text)) = merge.next()? {
             if let Some((held_key, held_stop)) = held.replace((key, stop)) {
-                body.add(&self.folder, &mut out, held_key, held_stop, Some(key), &held_text)?;
+                body.add(&mut out, held_key, held_stop, Some(key), &held_text)?;
             }
             held_text.clear();
             held_text.extend_from_slice(text);
@@ -163,9 +163,9 @@ impl GuideWriter {
         // The sorted parts are no longer needed, so their room is free for the index.
         drop(merge);
         if let Some((key, stop)) = held {
-            body.add(&self.folder, &mut out, key, stop, None, &held_text)?;
+            body.add(&mut out, key, stop, None, &held_text)?;
         }
-        let (tables, n_programmes) = body.finish(&self.folder, &mut out)?;
+        let (tables, n_programmes) = body.finish(&mut out)?;
         let bytes = tables.encode();
         let footer = Footer {
             source: self.source.0,
@@ -194,7 +194,6 @@ impl GuideWriter {
 }
 
 /// The part of a guide file before its tables, while it is written.
-#[derive(Default)]
 struct Body {
     tables: GuideTables,
     cell: CellBuilder,
@@ -202,17 +201,28 @@ struct Body {
     channel: u32,
     /// A block of times.
     times: Vec<u8>,
-    index: IndexBuilder,
+    index: IndexThread,
     n_programmes: u32,
     /// The stored form of a cell, reused.
     stored: Vec<u8>,
 }
 
 impl Body {
+    fn new(index: IndexThread) -> Self {
+        Self {
+            tables: GuideTables::default(),
+            cell: CellBuilder::default(),
+            channel: 0,
+            times: Vec::new(),
+            index,
+            n_programmes: 0,
+            stored: Vec::new(),
+        }
+    }
+
     /// Adds a programme; `next` is the key of the one after it.
     fn add(
         &mut self,
-        folder: &Path,
         out: &mut Output<'_>,
         key: SortKey,
         stop: u32,
@@ -239,7 +249,7 @@ impl Body {
         self.times.extend_from_slice(&stop.to_le_bytes());
         // It was a text when it was added.
         let inner = str::from_utf8(text).unwrap_or_default();
-        self.index.add(folder, self.n_programmes, inner)?;
+        self.index.add(self.n_programmes, inner);
         self.n_programmes += 1;
         match self.n_programmes.is_multiple_of(TIMES_PER_BLOCK) {
             true => self.end_times(out),
@@ -268,10 +278,10 @@ impl Body {
     }
 
     /// Writes what is left, and the search index. Returns the tables and the number of programmes.
-    fn finish(mut self, folder: &Path, out: &mut Output<'_>) -> Result<(GuideTables, u32)> {
+    fn finish(mut self, out: &mut Output<'_>) -> Result<(GuideTables, u32)> {
         self.end_cell(out)?;
         self.end_times(out)?;
-        self.tables.words = self.index.finish(folder, out)?;
+        self.tables.words = self.index.finish(out)?;
         Ok((self.tables, self.n_programmes))
     }
 }

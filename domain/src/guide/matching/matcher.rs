@@ -238,8 +238,30 @@ impl Matcher {
         lists_all: bool,
     ) -> Option<MatchResult> {
         let name = NormalName::with_leading_country(subject.name, &self.settings.rules)?;
-        let (mut found, is_too_common) =
-            self.candidates_by_name(&name, place(&name, key, subject.group), lists_all);
+        self.confirmed(&name, place(&name, key, subject.group), lists_all)
+    }
+
+    /// Decides for a channel whose name begins with a country without a separator, of those that `is_usual` there. Codes that
+    /// are words count, too.
+    pub(super) fn with_leading_code(
+        &self,
+        subject: &Subject<'_>,
+        is_usual: impl Fn(Country) -> bool,
+    ) -> Option<MatchResult> {
+        let name = NormalName::with_leading_code(subject.name, &self.settings.rules)?;
+        name.country.filter(|it| is_usual(*it))?;
+        let key = subject.tvg_id.and_then(NormalKey::parse);
+        self.confirmed(&name, place(&name, key.as_ref(), subject.group), false)
+    }
+
+    /// Returns the country at the beginning of a name without a separator behind it, if something speaks for it.
+    pub(super) fn leading_country(&self, subject: &Subject<'_>) -> Option<Country> {
+        NormalName::with_leading_country(subject.name, &self.settings.rules)?.country
+    }
+
+    /// Decides for a name without its country. `None` unless a guide channel of this name in this country is found.
+    fn confirmed(&self, name: &NormalName, place: Place, lists_all: bool) -> Option<MatchResult> {
+        let (mut found, is_too_common) = self.candidates_by_name(name, place, lists_all);
         let is_confirmed = |it: &Scored| {
             it.points >= SAME_NAME_POINTS && it.reasons.iter().any(|it| matches!(it, Reason::SameCountry(_)))
         };
@@ -251,9 +273,7 @@ impl Matcher {
     /// Decides for a channel that states no country as if it stated this one. `None` unless a guide channel of the same name in
     /// this country is found.
     pub(super) fn find_in_country(&self, subject: &Subject<'_>, country: Country) -> Option<MatchResult> {
-        let name = NormalName::new(subject.name, &self.settings.rules);
-        let key = subject.tvg_id.and_then(NormalKey::parse);
-        let place = place(&name, key.as_ref(), subject.group);
+        let (name, place) = self.name_and_place(subject);
         if place.country.is_some() {
             return None;
         }
@@ -266,6 +286,18 @@ impl Matcher {
         }
         let decided = self.decide(found, name.quality, is_too_common);
         matches!(decided.decision, Decision::Link(_)).then_some(decided)
+    }
+
+    /// Returns whether name, guide id or group of a channel state its country.
+    pub(super) fn states_country(&self, subject: &Subject<'_>) -> bool {
+        self.name_and_place(subject).1.country.is_some()
+    }
+
+    fn name_and_place(&self, subject: &Subject<'_>) -> (NormalName, Place) {
+        let name = NormalName::new(subject.name, &self.settings.rules);
+        let key = subject.tvg_id.and_then(NormalKey::parse);
+        let place = place(&name, key.as_ref(), subject.group);
+        (name, place)
     }
 
     /// Returns the country of a guide channel.

@@ -61,6 +61,15 @@ fn find_ignoring_case(text: &str, wanted: &str, from: usize) -> Option<(usize, u
     })
 }
 
+/// When the first word of a name is a country, although no separator follows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lead {
+    Never,
+    /// Not if its code is a word as well, and nothing speaks for the country.
+    UnlessWord,
+    Always,
+}
+
 /// The normal form of a name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NormalName {
@@ -81,19 +90,26 @@ pub struct NormalName {
 impl NormalName {
     /// Reads a name. Only its first 512 characters count.
     pub fn new(name: &str, rules: &NameRules) -> Self {
-        Self::read(name, rules, false).0
+        Self::read(name, rules, Lead::Never).0
     }
 
     /// Reads a name whose first word is a country without a separator behind it, as in `US CNN` or `DE RTL HD`. `None` if
     /// nothing speaks for that: the word may as well be the beginning of the name, as in `USA Network`. Only a guide channel
     /// of the same name in this country confirms it.
     pub(super) fn with_leading_country(name: &str, rules: &NameRules) -> Option<Self> {
-        let (found, has_led) = Self::read(name, rules, true);
+        let (found, has_led) = Self::read(name, rules, Lead::UnlessWord);
         (has_led && found.is_usable()).then_some(found)
     }
 
-    /// Returns the normal form, and whether a country was taken from its beginning because `may_lead` allowed it.
-    fn read(name: &str, rules: &NameRules, may_lead: bool) -> (Self, bool) {
+    /// Does the same, also with codes that are words, as in `NO SPORT 1`: the names of other channels show that the provider
+    /// writes this code before its names.
+    pub(super) fn with_leading_code(name: &str, rules: &NameRules) -> Option<Self> {
+        let (found, has_led) = Self::read(name, rules, Lead::Always);
+        (has_led && found.is_usable()).then_some(found)
+    }
+
+    /// Returns the normal form, and whether a country was taken from its beginning because `lead` allowed it.
+    fn read(name: &str, rules: &NameRules, lead: Lead) -> (Self, bool) {
         let is_ruled = !(rules.prefixes.is_empty() && rules.suffixes.is_empty() && rules.parts.is_empty());
         let tokens = if is_ruled { split(&rules.apply(&shortened(name))) } else { split(name) };
         let Tokens { words, is_closed, shift, is_heading, is_marked } = tokens;
@@ -101,7 +117,7 @@ impl NormalName {
         let mut parts = Parts { words, is_closed, is_marked, has_quality: false, found };
         parts.take_quality();
         parts.take_prefixes();
-        let has_led = may_lead && parts.take_leading_country();
+        let has_led = lead != Lead::Never && parts.take_leading_country(lead);
         parts.take_suffixes();
         let Parts { words, found, .. } = parts;
         let has_word = words.iter().any(|it| it.text.chars().any(char::is_alphabetic));
@@ -247,8 +263,8 @@ impl Parts {
 
     /// Takes away a country at the beginning, whose name or code is written as providers mark their lists: in capitals. Codes
     /// that are words as well need a name that is not in capitals, a stated quality, or a `#` before them. Returns whether there was one.
-    fn take_leading_country(&mut self) -> bool {
-        let Some((country, n)) = self.leading_country().filter(|_| self.found.country.is_none()) else {
+    fn take_leading_country(&mut self, lead: Lead) -> bool {
+        let Some((country, n)) = self.leading_country(lead).filter(|_| self.found.country.is_none()) else {
             return false;
         };
         let is_apart = self.words.get(n).is_some_and(|it| it.before >= Gap::Space);
@@ -263,7 +279,7 @@ impl Parts {
     }
 
     /// Returns the country at the beginning, and the number of its words.
-    fn leading_country(&self) -> Option<(Country, usize)> {
+    fn leading_country(&self, lead: Lead) -> Option<(Country, usize)> {
         let [first, second, ..] = self.words.as_slice() else { return None };
         if !first.is_upper {
             return None;
@@ -275,7 +291,7 @@ impl Parts {
         let is_shouted =
             self.words[1..].iter().all(|it| it.is_upper || !it.text.chars().any(char::is_alphabetic));
         let is_code = self.has_quality || self.is_marked || first.text == "us";
-        let is_word = is_common_word(&first.text) && is_shouted && !is_code;
+        let is_word = is_common_word(&first.text) && is_shouted && !is_code && lead != Lead::Always;
         let of_code = Country::from_code(&first.text).filter(|_| !is_word);
         Some((of_code.or_else(|| Country::from_name(&first.text))?, 1))
     }

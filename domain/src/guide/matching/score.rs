@@ -14,7 +14,7 @@ pub(super) const FULL: u16 = 1000;
 /// The most points of names that differ in a word.
 pub(super) const PARTIAL_MAX: u16 = 840;
 /// The most points of names whose countries or time shifts differ. No threshold is as low.
-const CONTRADICTION_MAX: u16 = 400;
+pub(super) const CONTRADICTION_MAX: u16 = 400;
 
 /// A reason for the points of a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

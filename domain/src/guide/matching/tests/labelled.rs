@@ -148,7 +148,7 @@ fn names_of_a_labelled_list_are_linked_rightly_and_almost_all_of_them() {
         .map(|it| Subject { group: Some(it.group.as_str()).filter(|it| !it.is_empty()), ..named(&it.name) })
         .collect();
     let mut results: Vec<MatchResult> = subjects.iter().map(|it| guide.find(it, false)).collect();
-    guide.settle_ties(&subjects, [], &mut results);
+    guide.compare_groups(&subjects, [], &mut results);
     let (mut right, mut wrong, mut missed) = (0, Vec::new(), BTreeMap::<&str, Vec<&str>>::new());
     for (channel, result) in channels.iter().zip(&results) {
         match result.decision {
