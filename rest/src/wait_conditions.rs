@@ -37,6 +37,8 @@ fn wait(account: &Account) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use std::slice::from_ref;
+
     use domain::account::{AccountProfile, PlaylistLocation};
     use domain::ids::{AccountId, ProfileId};
 
@@ -55,9 +57,9 @@ mod tests {
             wait_condition(accounts, Duration::from_secs(give_up_after_s)).map(|it| (it.message, it.advice))
         };
         let usual = account(1, 1, 2);
-        assert_eq!(found(&[usual.clone()], 60), None);
-        assert_eq!(found(&[usual.clone()], 51), None);
-        let (message, advice) = found(&[usual.clone()], 50).unwrap();
+        assert_eq!(found(from_ref(&usual), 60), None);
+        assert_eq!(found(from_ref(&usual), 51), None);
+        let (message, advice) = found(from_ref(&usual), 50).unwrap();
         assert!(message.contains("\"provider 1\" count for 50 s"), "{message}");
         assert!(message.contains("give up after 50 s") && advice.contains("more than 50."), "{advice}");
         // The one that counts longest.
