@@ -81,8 +81,7 @@ fn another_rule_takes_the_place_of_the_one_that_made_a_recording() {
 fn a_twin_on_another_channel_is_recognised_by_whatever_both_guides_say() {
     let check = |of_sd: Programme, of_hd: Programme, expected: &[&str]| {
         let text = format!("{of_sd:?} {of_hd:?}");
-        let mut stage =
-            Stage::new([rule(exact("Show"))]).guide("a", &[1], [of_sd]).guide("b", &[2], [of_hd]);
+        let mut stage = Stage::new([rule(exact("Show"))]).guide("a", &[1], [of_sd]).guide("b", &[2], [of_hd]);
         assert_eq!(stage.scheduled(), expected, "{text}");
         assert_eq!(stage.evaluate(), 0, "{text}");
     };
