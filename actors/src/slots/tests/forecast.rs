@@ -233,7 +233,7 @@ fn any_pools(n_accounts: usize) -> impl Strategy<Value = Vec<Arc<[SlotPool]>>> {
 }
 
 fn any_recordings() -> impl Strategy<Value = Vec<Recording>> {
-    let one = (0..N_CHANNELS as u32, 10..30i64, 1..30i64, 0..10u32, 0..10u32, 0..3u8);
+    let one = (0..N_CHANNELS as u32, 10..30i64, 1..30i64, 0..10i32, 0..10i32, 0..3u8);
     prop::collection::vec(one, 6..16).prop_map(|all| {
         let made = (1..).zip(all).map(|(id, (channel, start, length, before, after, priority))| {
             let uuid = Uuid::from_u128(u128::from(channel));
