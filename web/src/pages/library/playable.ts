@@ -74,9 +74,7 @@ export function playableFilm(film: { id: number; name: string }, version?: Versi
 		progress: {
 			start: () => startOf(ok(api.GET('/api/vod/movies/{id}/progress/', { params }))),
 			tell: (position, duration) =>
-				told(
-					api.PUT('/api/vod/movies/{id}/progress/', { params, body: progressOf(position, duration) }),
-				),
+				told(api.PUT('/api/vod/movies/{id}/progress/', { params, body: progressOf(position, duration) })),
 		},
 		external,
 	};
@@ -101,9 +99,7 @@ export function playableEpisode(
 		progress: {
 			start: () => startOf(ok(api.GET('/api/vod/episodes/{id}/progress/', { params }))),
 			tell: (position, duration) =>
-				told(
-					api.PUT('/api/vod/episodes/{id}/progress/', { params, body: progressOf(position, duration) }),
-				),
+				told(api.PUT('/api/vod/episodes/{id}/progress/', { params, body: progressOf(position, duration) })),
 		},
 		external,
 	};

@@ -1,1 +1,0 @@
-import"./ui-CyBJhzyk.js";import{I as e,J as t,K as n,M as r,Ot as i,st as a,ut as o,y as s}from"./api-COzyaY-p.js";var c=t(`<span><!></span>`);function l(t,l){let u=s(l,`lines`,3,!1);var d=c();let f;var p=o(d);e(p,()=>l.children),i(d),a(()=>f=r(d,1,`svelte-18mymms`,null,f,{lines:u()})),n(t,d)}export{l as t};

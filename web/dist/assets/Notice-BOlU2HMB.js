@@ -1,1 +1,0 @@
-import"./ui-CyBJhzyk.js";import{I as e,J as t,K as n,M as r,N as i,Ot as a,U as o,ft as s,pt as c,st as l,ut as u,y as d}from"./api-COzyaY-p.js";var f=t(`<div role="alert"><h2> </h2> <!></div>`);function p(t,p){let m=d(p,`tone`,3,`bad`);var h=f(),g=u(h),_=s(g,!0),v=c(g,2);e(v,()=>p.children),a(h),l(()=>{r(h,1,i(m()),`svelte-u1w4vg`),o(_,p.title)}),n(t,h)}export{p as t};
