@@ -106,7 +106,7 @@ fn run_command(args: Args, from: Option<(Arc<TakeOver>, Listeners)>) -> anyhow::
             _ = signalled() => return Ok(Ended::With(ExitCode::SUCCESS)),
         };
         gateway.show_log(log_level.recent.clone());
-        let follower = media::spawn(log_level.clone().follow(gateway.models().clone()));
+        let follower = actors::spawn(log_level.clone().follow(gateway.models().clone()));
         let _follower = AbortOnDropHandle::new(follower);
         // A restored back-up is used from the next start.
         let ended = loop {

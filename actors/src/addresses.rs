@@ -334,7 +334,7 @@ impl AccountAddresses {
             is_changed
         };
         let (pending, learnt) = (self.pending.clone(), self.learnt.clone());
-        media::spawn(async move {
+        crate::tasks::spawn(async move {
             let written = models.store.write(move |write: &mut Write<'_>| {
                 if write.get::<Account>(id.0)?.is_none() {
                     return Ok(());

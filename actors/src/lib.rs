@@ -141,6 +141,7 @@ pub use self::switchboard::{ChannelOverview, NoStill, StopOutcome, Switchboard, 
 #[cfg(any(test, feature = "testing"))]
 pub use self::system::SystemActor;
 pub use self::system::{Draining, StartError, System, SystemParts};
+pub use self::tasks::spawn;
 pub use self::timeline::{ChannelRun, RunEntry, RunEntryKind, RunEntryStream};
 pub use self::timeshift::{PastPart, PastReader, PastSession, TimeShift};
 pub use self::trials::{Trial, TrialOutcome, TrialRefusal, TrialRequest, TrialSource, Trials};

@@ -33,7 +33,6 @@ pub mod sample;
 pub mod segment;
 pub mod source;
 pub mod splice;
-mod tasks;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod ts;
@@ -57,7 +56,6 @@ pub use crate::segment::{
     SegmentWindow, Still, StillCache, StillError, WindowError,
 };
 pub use crate::source::{check_udp_address, find_program};
-pub use crate::tasks::spawn;
 #[cfg(any(test, feature = "testing"))]
 pub use crate::testing::MemoryDial;
 pub use crate::ts::clock::{PCR_HZ, pcr_step};

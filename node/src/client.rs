@@ -110,7 +110,7 @@ where
 {
     // Sends nothing yet.
     let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
-    let task = AbortOnDropHandle::new(media::spawn(async move {
+    let task = AbortOnDropHandle::new(actors::spawn(async move {
         // An error also ends the request, which reports it.
         let _ = connection.await;
     }));

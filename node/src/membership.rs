@@ -264,9 +264,9 @@ async fn share_configuration(
     let guides = context.guide_files.clone();
     let files = spawn_blocking(move || SharedFiles::new(exchange, of_files, models, uploads, guides));
     let files = Arc::new(files.await.map_err(|_| MembershipError::Runtime)?.map_err(MembershipError::Store)?);
-    let keys = media::spawn(Arc::clone(&trust).follow_keys());
+    let keys = actors::spawn(Arc::clone(&trust).follow_keys());
     let giving =
-        media::spawn(give_up_jobs(Arc::clone(&configuration), Arc::clone(&drain), cluster.changes()));
+        actors::spawn(give_up_jobs(Arc::clone(&configuration), Arc::clone(&drain), cluster.changes()));
     let passer = EventPasser {
         integrations: context.integrations.clone(),
         addresses: context.plans.addresses(),
@@ -274,9 +274,9 @@ async fn share_configuration(
         configuration: Arc::clone(&configuration),
         others: OtherNodes::new(Arc::clone(&trust), cluster.changes()),
     };
-    let passing = media::spawn(passer.run());
-    let sharing = media::spawn(Arc::clone(&files).run());
-    let tasks = [keys, media::spawn(rejoining.run()), sharing, giving, passing];
+    let passing = actors::spawn(passer.run());
+    let sharing = actors::spawn(Arc::clone(&files).run());
+    let tasks = [keys, actors::spawn(rejoining.run()), sharing, giving, passing];
     let tasks = Mutex::new(Some(tasks.map(AbortOnDropHandle::new)));
     let others = OtherNodes::new(Arc::clone(&trust), cluster.changes());
     let (forwarder, statuses) = (Arc::new(forwarder), NodeStatuses::default());

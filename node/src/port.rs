@@ -54,7 +54,7 @@ impl NodePort {
     /// Accepts connections. To be called in the runtime that serves them.
     pub fn start(listener: TcpListener, parts: NodePortParts) -> Self {
         let retired = CancellationToken::new();
-        let task = media::spawn(accept_loop(listener, Arc::new(parts), retired.clone()));
+        let task = actors::spawn(accept_loop(listener, Arc::new(parts), retired.clone()));
         Self { retired, _task: AbortOnDropHandle::new(task) }
     }
 

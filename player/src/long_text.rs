@@ -185,7 +185,7 @@ async fn body(text: Text) -> Result<Body, Refusal> {
         return Ok(Body::Whole(first.bytes));
     }
     let (sender, receiver) = mpsc::channel(PIECES_MAX);
-    media::spawn(send_pieces(text, first, sender));
+    actors::spawn(send_pieces(text, first, sender));
     Ok(Body::Pieces(Pieces(Some(receiver))))
 }
 

@@ -255,7 +255,7 @@ impl<T: AnswerTables<Answer = GrowingText>> PreparedAnswers<T> {
                 debug!("a list was not written: {failure}");
             }
         });
-        media::spawn(async move {
+        actors::spawn(async move {
             // Without a thread, the next request begins anew.
             if let Err(failure) = writing.await {
                 unwritten.drop_kept(&key_of_text);

@@ -1,6 +1,6 @@
 //! `/proxy/ts/still/{uuid}`: the newest picture of a channel that plays, for pages that show what is on.
 //!
-//! The picture is one that the channel has in memory. The request opens nothing, and its user is no viewer of the channel:
+//! The picture is one that the channel has in memory. The request opens nothing, and its user does not count as a viewer of the channel:
 //! no seat, no event, no statistics.
 
 use actors::{NoStill, Target, now_ms};
@@ -54,7 +54,7 @@ impl StillAnswer {
         Self::private(reply)
     }
 
-    /// What a user may see can change at any time.
+    /// The rights of a user can change at any time.
     fn private(mut reply: Reply) -> Self {
         reply.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
         Self(reply)

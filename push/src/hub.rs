@@ -174,7 +174,7 @@ fn start(context: Arc<PushContext>) -> (broadcast::Receiver<Arc<Notification>>, 
     let notifications = sender.downgrade();
     let wanted = Arc::new(Wanted::default());
     let of_task = Arc::clone(&wanted);
-    let task = media::spawn(async move {
+    let task = actors::spawn(async move {
         let _panic_log = PanicLog;
         let measuring = measure(&context, &newest, &of_task);
         tokio::join!(

@@ -204,7 +204,7 @@ async fn install(context: &Arc<RestContext>, key: &PluginKey, name: &str) -> Res
 fn reload(context: &Arc<RestContext>, keys: BTreeSet<PluginKey>) {
     let context = Arc::clone(context);
     // Not here: a start takes long, and this node may cease to write meanwhile, which ends it.
-    media::spawn(async move {
+    actors::spawn(async move {
         context.operation.integrations.plugin_installed();
         let mut reloads = JoinSet::new();
         for key in keys {

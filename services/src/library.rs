@@ -22,8 +22,11 @@ const YEARS_DIFFERENCE_MAX: u32 = 1;
 pub(crate) struct Library<'a> {
     models: &'a Models,
     seen: RefCell<HashMap<Option<UserId>, Arc<SeenTitles>>>,
-    known: RefCell<HashMap<(Option<UserId>, TitleKind, String), Arc<KnownTitle>>>,
+    known: RefCell<HashMap<TitleKey, Arc<KnownTitle>>>,
 }
+
+/// The user who asks, and the kind and the words of a title.
+type TitleKey = (Option<UserId>, TitleKind, String);
 
 /// The titles of one name.
 #[derive(Default)]

@@ -183,7 +183,7 @@ impl LogoCache {
         }
         let fetching = Fetching { cache: Arc::clone(self), name };
         let url = url.to_owned();
-        Some(media::spawn(async move { fetching.run(&url, &way).await }))
+        Some(actors::spawn(async move { fetching.run(&url, &way).await }))
     }
 
     /// Fetches an image and waits for it; a fresh copy is used. For work in the background.

@@ -81,7 +81,7 @@ impl ControlSocket {
         let listener = UnixListener::bind(&short.path)?;
         // A client of another user that connects before this is refused by its credentials.
         fs::set_permissions(&path, Permissions::from_mode(0o600))?;
-        let task = media::spawn(serve(listener, folder.clone(), models, (restarts, node), proof));
+        let task = actors::spawn(serve(listener, folder.clone(), models, (restarts, node), proof));
         Ok(Self { path, _task: AbortOnDropHandle::new(task) })
     }
 }

@@ -5,7 +5,7 @@ use domain::user::UserLevel;
 
 use crate::support::client::{Player, Request, Response, fetch};
 use crate::support::gateway::TestGateway;
-use crate::support::signal::Picture;
+use crate::support::signal::{Clip, Picture};
 use crate::support::until_async;
 use crate::support::upstream::Provider;
 use crate::support::users::{TestUser, create_user};
@@ -15,7 +15,10 @@ const RADIO: &str = "/live/anna/radio.ts";
 
 async fn set_up() -> (Provider, TestGateway) {
     let provider = Provider::start();
-    provider.path(NEWS).plays(Picture::new("news"));
+    // A picture of a real encoder, with its parameters.
+    let inputs = ["-f", "lavfi", "-i", "testsrc2=size=160x90:rate=25"];
+    let encoder = ["-t", "20", "-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "25"];
+    provider.path(NEWS).plays(Clip::make("stills.ts", &inputs, &encoder).await);
     provider.path(RADIO).plays(Picture::new("radio").radio());
     let list = provider.playlist(&[("news", "News", NEWS), ("radio", "Radio", RADIO)]);
     (provider, TestGateway::with_list(&list).await)
@@ -39,7 +42,7 @@ async fn a_picture_of_a_channel_that_plays_is_for_its_users_and_starts_nothing()
     assert_eq!((idle.status(), provider.accepted()), (404, 0), "{}", idle.text());
 
     let player = Player::ask(gateway.address, anna.asks(&gateway, "News", "television")).await;
-    player.sees("news").await;
+    player.until("a second of the channel", |it| it.n_bytes > 20_000).await;
     until_async("a whole key frame", async || still(&gateway, &anna, "News", "").await.status() == 200).await;
     let picture = still(&gateway, &anna, "News", "").await;
     assert_eq!(picture.header("content-type"), Some("video/mp4"));

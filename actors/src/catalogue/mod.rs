@@ -168,7 +168,7 @@ impl VodImporter {
         }
         let importer = self.clone();
         let stop = self.shared.stop.clone();
-        media::spawn(stop.run_until_cancelled_owned(async move {
+        crate::tasks::spawn(stop.run_until_cancelled_owned(async move {
             loop {
                 sleep(CHECK_PERIOD).await;
                 importer.check().await;
@@ -384,7 +384,7 @@ impl VodImporter {
             return;
         }
         let (importer, stop) = (self.clone(), self.shared.stop.clone());
-        media::spawn(stop.run_until_cancelled_owned(async move { importer.work(account).await }));
+        crate::tasks::spawn(stop.run_until_cancelled_owned(async move { importer.work(account).await }));
     }
 
     /// Works on the queue of an account until it is empty.
@@ -404,7 +404,7 @@ impl VodImporter {
                 Next::Sync(request) => {
                     let (importer, parts) = (self.clone(), parts.clone());
                     let stop = self.shared.stop.clone();
-                    media::spawn(stop.run_until_cancelled_owned(async move {
+                    crate::tasks::spawn(stop.run_until_cancelled_owned(async move {
                         importer.sync(&parts, account, request).await;
                     }));
                 }
@@ -447,7 +447,7 @@ impl VodImporter {
                 let stop = self.shared.stop.child_token();
                 let importer = self.clone();
                 // A task of its own, so that a panic ends nothing else.
-                let syncing = media::spawn(async move {
+                let syncing = crate::tasks::spawn(async move {
                     let _permit = importer.shared.refreshing.acquire().await;
                     let job = SyncJob { parts: &parts, account, request, progress, stop };
                     job.run(&server).await
@@ -495,7 +495,7 @@ impl VodImporter {
         let Some((of, server)) = self.server_of(account) else { return OpenOutcome::NothingToLoad };
         let (own, stop) = (parts.clone(), self.shared.stop.child_token());
         // A task of its own, so that a panic ends nothing else.
-        let loading = media::spawn(async move {
+        let loading = crate::tasks::spawn(async move {
             let read = own.clone();
             let Some(found) = blocking(move || details::find(&read, offer)).await? else {
                 return Ok(OpenOutcome::NoSuchTitle);

@@ -107,7 +107,7 @@ impl Configuration {
             caught_up: None,
             view,
         };
-        let tasks = [media::spawn(task.run()), media::spawn(snapshot_task.run())];
+        let tasks = [crate::tasks::spawn(task.run()), crate::tasks::spawn(snapshot_task.run())];
         let tasks = Mutex::new(Some(tasks.map(AbortOnDropHandle::new)));
         Ok(Self { view: receiver, snapshots: of_snapshots, store, link, may_write, tasks })
     }

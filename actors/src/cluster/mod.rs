@@ -134,8 +134,8 @@ impl Cluster {
     ) -> std::io::Result<Self> {
         let (task, (view, handed_over)) =
             MemberTask::new(ends.ports, engine, info, load, events, (guard, clock), predecessor)?;
-        let member = AbortOnDropHandle::new(media::spawn(task.run(ends.inputs)));
-        let task = AbortOnDropHandle::new(media::spawn(async move {
+        let member = AbortOnDropHandle::new(crate::tasks::spawn(task.run(ends.inputs)));
+        let task = AbortOnDropHandle::new(crate::tasks::spawn(async move {
             if member.await.is_err_and(|it| it.is_panic()) {
                 on_panic();
             }

@@ -323,9 +323,9 @@ impl State {
     fn start_check(&mut self, imports: &Imports, account: AccountId, profiles: Vec<ProfileId>) {
         let (check, myself) = (imports.check.clone(), self.myself.clone());
         let stop = self.arguments.stop.clone();
-        let task = media::spawn(async move {
+        let task = tasks::spawn(async move {
             // A task of its own, so that a panic ends nothing else.
-            let check = AbortOnDropHandle::new(media::spawn(check(account, profiles)));
+            let check = AbortOnDropHandle::new(tasks::spawn(check(account, profiles)));
             let _ = stop.run_until_cancelled(check).await;
             let _ = myself.cast(Message::LoginsChecked { account });
         });
@@ -343,7 +343,7 @@ impl State {
             return;
         }
         let (models, events) = (imports.models.clone(), self.arguments.events.clone());
-        let task = media::spawn(async move {
+        let task = tasks::spawn(async move {
             for it in due {
                 match record_notice(&models, it, now).await {
                     Ok(Some(event)) => events.emit(event),

@@ -424,7 +424,7 @@ async fn send(
         };
         to_target(&shared, running, &queue, &destination, &happened).await
     };
-    AbortOnDropHandle::new(media::spawn(work)).await.unwrap_or_else(|_| {
+    AbortOnDropHandle::new(crate::tasks::spawn(work)).await.unwrap_or_else(|_| {
         let reason = "the attempt failed by a defect".to_owned();
         Ok(Attempted::new(Outcome::Later { reason, pause_s: None }))
     })

@@ -248,7 +248,7 @@ impl Integrations {
             let (shared, queue, integration) = (self.shared.clone(), queue.clone(), integration.clone());
             let turn = turn.clone();
             // Ends with the request.
-            AbortOnDropHandle::new(media::spawn(async move {
+            AbortOnDropHandle::new(tasks::spawn(async move {
                 let _permit = turn.acquire_owned().await;
                 attempt::test(shared, queue, integration, body).await
             }))

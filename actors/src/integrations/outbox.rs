@@ -98,7 +98,7 @@ impl Outbox {
         let _ = self.inner.wanting.set(Wanting { store: store.clone(), integrations, plugins, is_edge });
         let (sender, events) = mpsc::channel(WAITING_EVENTS_MAX);
         *self.inner.sender.lock() = Some(sender);
-        let task = AbortOnDropHandle::new(media::spawn(carry(self.clone(), store, events)));
+        let task = AbortOnDropHandle::new(crate::tasks::spawn(carry(self.clone(), store, events)));
         Courier { outbox: self.clone(), task }
     }
 

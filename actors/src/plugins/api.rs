@@ -68,7 +68,7 @@ impl ApiCalls {
                         None => ApiAnswer::refused(503, "The gateway is starting."),
                     }
                 };
-                AbortOnDropHandle::new(media::spawn(answer)).await
+                AbortOnDropHandle::new(crate::tasks::spawn(answer)).await
             });
             let answer = match answered.await {
                 Ok(Ok(answer)) => answer,

@@ -584,9 +584,9 @@ impl Session {
         let (read, incoming) = mpsc::channel(MESSAGES_WAITING_MAX);
         let last_line = Arc::new(Mutex::new(String::new()));
         let tasks = [
-            media::spawn(write(pipes.stdin, to_write)),
-            media::spawn(read_messages(pipes.stdout, read)),
-            media::spawn(read_log(pipes.stderr, log, last_line.clone())),
+            crate::tasks::spawn(write(pipes.stdin, to_write)),
+            crate::tasks::spawn(read_messages(pipes.stdout, read)),
+            crate::tasks::spawn(read_log(pipes.stderr, log, last_line.clone())),
         ];
         let now = Instant::now();
         Self {

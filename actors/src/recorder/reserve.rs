@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::channel::Channel;
-use domain::recording::{AccountReserve, DvrSettings, Recording};
+use domain::recording::forecast::reserved_peaks;
+use domain::recording::{DvrSettings, Recording};
 use domain::setting::CoreSetting;
 use media::spawn_blocking;
 use storage::Record;
@@ -67,7 +68,7 @@ impl RecorderState {
             };
             let accounts = models.accounts.load();
             let accounts = accounts.iter().map(|it| &**it);
-            for (limit, kept) in AccountReserve::peaks(&settings.reserved_slots, accounts, now, &zone) {
+            for (limit, kept) in reserved_peaks(&settings.reserved_slots, accounts, now, &zone) {
                 let peak = peaks.entry(limit).or_default();
                 *peak = kept.max(*peak);
             }

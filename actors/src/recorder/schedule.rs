@@ -63,7 +63,7 @@ impl RecorderState {
         let shared = self.clone();
         let run = async move {
             let _guard = Forget { shared: shared.clone(), id };
-            let running = media::spawn(run::run(shared, id, counters));
+            let running = crate::tasks::spawn(run::run(shared, id, counters));
             if let Err(death) = running.await {
                 error!(recording.id = %id, "a recording failed and is continued: {death}");
                 sleep(RESPAWN_DELAY).await;

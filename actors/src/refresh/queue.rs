@@ -152,8 +152,8 @@ where
     P::Id: Send,
     D: Send + 'static,
 {
-    AbortOnDropHandle::new(media::spawn(async move {
-        let done = AbortOnDropHandle::new(media::spawn(work)).await.unwrap_or(panicked);
+    AbortOnDropHandle::new(crate::tasks::spawn(async move {
+        let done = AbortOnDropHandle::new(crate::tasks::spawn(work)).await.unwrap_or(panicked);
         if let Some(mut last) = progress.get(id).filter(|it| it.job() == job && !it.is_done()) {
             finish(&mut last, &done);
             progress.update(last);

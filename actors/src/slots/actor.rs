@@ -116,7 +116,7 @@ impl State {
         let id = self.last_id;
         let actor = myself.clone();
         let wait = self.table.longest_wait(&request);
-        let expiry = media::spawn(async move {
+        let expiry = crate::tasks::spawn(async move {
             tokio::time::sleep(wait).await;
             let _ = actor.cast(Message::Expired { request: id });
         });
@@ -227,7 +227,7 @@ impl State {
             Some(at) if self.cooling.as_ref().is_some_and(|it| it.0 == at) => {}
             Some(at) => {
                 let actor = myself.clone();
-                let timer = media::spawn(async move {
+                let timer = crate::tasks::spawn(async move {
                     tokio::time::sleep_until(at).await;
                     let _ = actor.cast(Message::Returned);
                 });

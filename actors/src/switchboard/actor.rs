@@ -223,7 +223,7 @@ impl State {
     fn watch_over(&self, target: Target, serial: u64, life: JoinHandle<Result<JoinHandle<()>, SpawnErr>>) {
         let (table, address) = (self.arguments.table.clone(), self.arguments.address.clone());
         // Ends with the channel.
-        media::spawn(async move {
+        crate::tasks::spawn(async move {
             match life.await {
                 // The parent logs a panic of the channel.
                 Ok(Ok(life)) => drop(life.await),
@@ -286,7 +286,7 @@ impl State {
         let slots = self.arguments.slots.clone();
         let myself = myself.clone();
         // Bounded: the closer returns every lease within half a second.
-        media::spawn(async move {
+        crate::tasks::spawn(async move {
             slots.all_back(serial).await;
             let _ = myself.cast(Message::Drained { target, serial });
         });
@@ -314,7 +314,7 @@ impl State {
             return answer(reply, None);
         }
         // The reply has another type, so it cannot be forwarded; the caller limits the wait.
-        media::spawn(async move { answer(reply, rx.await.ok()) });
+        crate::tasks::spawn(async move { answer(reply, rx.await.ok()) });
     }
 
     /// Requests the status of all live channels at once, and replies with those that arrived by the deadline.
@@ -328,7 +328,7 @@ impl State {
             }
         }
         let deadline = tokio::time::Instant::now() + OVERVIEW_TIMEOUT;
-        media::spawn(async move {
+        crate::tasks::spawn(async move {
             let mut all = Vec::with_capacity(asked.len());
             for (target, rx) in asked {
                 match tokio::time::timeout_at(deadline, rx).await {

@@ -389,7 +389,7 @@ impl System {
         for target in targets.into_iter().filter(|_| can_relay) {
             let switchboard = self.switchboard();
             // Each ends with its answer, or with its deadline.
-            media::spawn(async move {
+            tasks::spawn(async move {
                 let outcome = switchboard.relay(target).await;
                 debug!(channel.target = %target, "relaying a channel of the process before this one: {outcome:?}");
             });

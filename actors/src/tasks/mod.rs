@@ -6,15 +6,24 @@ mod tests;
 use std::pin::Pin;
 use std::time::Duration;
 
-use media::spawn;
 use ractor::{ActorRef, Message};
-use tokio::task::JoinError;
+use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::error;
 
 /// Delay before a failed task is started again. It limits a task that always fails to one log line per second.
 pub(crate) const RESPAWN_DELAY: Duration = Duration::from_secs(1);
+
+/// Runs a future as a task of its own. The future is boxed: what the runtime does with a task exists once for each type of
+/// result, and not once for each future. Tasks that run for each chunk of each viewer do without this.
+pub fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+    spawn_boxed(Box::pin(future))
+}
+
+fn spawn_boxed<T: Send + 'static>(future: Pin<Box<dyn Future<Output = T> + Send>>) -> JoinHandle<T> {
+    tokio::spawn(future)
+}
 
 /// A task that is restarted when it dies. It ends when it returns, or when this value is dropped.
 pub(crate) struct RespawnedTask {

@@ -41,7 +41,7 @@ fn renewal(process: ProcessId) -> Bytes {
 
 async fn write(engine: &MemoryEngine, expected: u64, process: ProcessId) {
     let key = codec::key(RecordKey::Member(NODE));
-    let session = engine.state().borrow().session().unwrap().number;
+    let session = engine.state().borrow().session().expect("it is connected").number;
     let outcome = engine.swap(session, &key, Revision(expected), Some(renewal(process))).await;
     assert!(matches!(outcome, SwapOutcome::Applied(_)), "{outcome:?}");
 }
@@ -50,11 +50,10 @@ async fn write(engine: &MemoryEngine, expected: u64, process: ProcessId) {
 async fn present(engine: &MemoryEngine) -> (Revision, Option<CoolingReason>) {
     let at = RecordKey::Member(NODE);
     let key = codec::key(at);
-    let session = engine.state().borrow().session().unwrap().number;
-    let read = engine.read(session, &key).await.unwrap();
-    let StoredRecord::Member(stored) = codec::decode(&key, at, &read.value.unwrap()).unwrap() else {
-        panic!("a member")
-    };
+    let session = engine.state().borrow().session().expect("it is connected").number;
+    let read = engine.read(session, &key).await.expect("it is connected");
+    let value = read.value.expect("a record");
+    let Ok(StoredRecord::Member(stored)) = codec::decode(&key, at, &value) else { panic!("a member") };
     assert_eq!(stored.node, info(), "the node is described as before");
     (read.revision, stored.record.ending_of(INCARNATION))
 }

@@ -260,7 +260,7 @@ impl ClusterNode {
     pub fn guarded(&self) -> Option<ProcessId> {
         let is_counted = self.out.rules.hold(ClusterRule::GuardCountsPredecessor);
         let has_leases = self.member.predecessor().is_some_and(Predecessor::has_leases);
-        (!self.is_retired && !(has_leases && is_counted)).then_some(self.out.process)
+        (!(self.is_retired || has_leases && is_counted)).then_some(self.out.process)
     }
 
     fn dispatch(&mut self, input: NodeInput) {

@@ -423,7 +423,7 @@ events! {
             recording_keys(map, recording, 0, 0)?;
             map.serialize_entry("reason", reason)
         };
-        summary format!("\"{}\" on {} was not recorded: {reason}", recording.program_title, channel.name);
+        summary format!("The recording of \"{}\" on {} failed: {reason}", recording.program_title, channel.name);
 
         /// A refresh of a guide failed.
         EpgError = "epg_error" {

@@ -12,7 +12,8 @@ fn payload(body: EventBody) -> Value {
 #[test]
 fn the_events_of_integrations_have_the_names_of_the_api() {
     let names: Vec<_> = EventBody::samples().iter().map(EventBody::name).collect();
-    assert_eq!(names[..32], *EventBody::NAMES);
+    let (of_integrations, rest) = names.split_at(EventBody::NAMES.len());
+    assert_eq!(of_integrations, EventBody::NAMES);
     let others = [
         "account_expiring",
         "user_expiring",
@@ -23,7 +24,7 @@ fn the_events_of_integrations_have_the_names_of_the_api() {
         "stream_lacking",
         "account_replaced",
     ];
-    assert_eq!(names[32..], others);
+    assert_eq!(rest, others);
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use super::NameKind;
 use super::tables::{
-    EXTENSIONS, IN_BRACKETS, KEPT_STARTS, LANGUAGES, PHRASES, Place, REMAKES, SERVICES, SMALL_WORDS,
-    VERSIONS, closing_of, is_decoration, is_repeated_decoration,
+    EXTENSIONS, IN_BRACKETS, KEPT_STARTS, LANGUAGES, PHRASES, REMAKES, SERVICES, SMALL_WORDS, VERSIONS,
+    WordPlace, closing_of, is_decoration, is_repeated_decoration,
 };
 use crate::guide::marks::{is_glyph, plain_letters};
 use crate::guide::matching::{Country, is_decoration as is_channel_remark, quality};
@@ -317,10 +317,10 @@ fn is_version(word: &str, kind: NameKind, spot: Spot) -> bool {
     }
     let Some((_, place)) = VERSIONS.iter().find(|it| it.0.eq_ignore_ascii_case(word)) else { return false };
     match (place, spot) {
-        (Place::Anywhere, _) | (_, Spot::Bracket) | (Place::Separated, Spot::Separated) => true,
-        (Place::Separated, Spot::Bare { .. }) => false,
-        (Place::Capitals, Spot::Separated) => are_capitals(word),
-        (Place::Capitals, Spot::Bare { is_mixed }) => is_mixed && are_capitals(word),
+        (WordPlace::Anywhere, _) | (_, Spot::Bracket) | (WordPlace::Separated, Spot::Separated) => true,
+        (WordPlace::Separated, Spot::Bare { .. }) => false,
+        (WordPlace::Capitals, Spot::Separated) => are_capitals(word),
+        (WordPlace::Capitals, Spot::Bare { is_mixed }) => is_mixed && are_capitals(word),
     }
 }
 

@@ -439,7 +439,7 @@ mod tests {
         assert_eq!(it.next_step(), Some((11, AfterStep::Comskip)));
     }
 
-    /// Whoever gets a path with an event learns whether it stays.
+    /// Those who get a path with an event learn whether it stays.
     #[test]
     fn a_path_changes_until_the_conversion_is_over() {
         let (plain, converting) =

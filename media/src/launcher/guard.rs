@@ -229,12 +229,12 @@ fn is_readable(file: impl AsFd, within: Duration) -> io::Result<bool> {
 
 /// Returns the message and the number of the process, once the process and all its programs have ended. `None`: that is
 /// not certain by this time, or the process did not want it to be told.
-fn certain_end<'a>(
-    inbox: &'a Inbox,
+fn certain_end(
+    inbox: &Inbox,
     process: impl AsFd,
     mut programs: impl Read + AsFd,
     until: Duration,
-) -> Option<(&'a [u8], u64)> {
+) -> Option<(&[u8], u64)> {
     let number = inbox.last.process?;
     let message = inbox.message.as_deref()?;
     // It also ends its reports by becoming another program.
@@ -253,6 +253,8 @@ fn certain_end<'a>(
             // An end without the line: the watchdog was killed.
             let n = programs.read(&mut bytes).ok().filter(|it| *it > 0)?;
             output.extend_from_slice(&bytes[..n]);
+            // Only its end counts.
+            output.drain(..output.len().saturating_sub(NO_PROGRAM_LEFT.len()));
         }
     }
     Some((message, number))

@@ -127,7 +127,7 @@ impl Search {
             }
             return true;
         }
-        // Decoders need the parameters, so pictures before them are no use.
+        // Decoders need the parameters, so pictures before them are left out.
         if let Some(config) = picture.config.take().filter(|_| pes.is_point || picture.is_key) {
             let is_field = picture.field.is_some();
             self.first = Some((picture, config));

@@ -203,7 +203,7 @@ fn join(
     held: Option<Held>,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send + Sync {
     let (sender, receiver) = channel(BLOCKS_MAX);
-    media::spawn(async move {
+    actors::spawn(async move {
         let sent = tokio::select! {
             sent = send(&context, id, pieces, range, &sender) => sent,
             () = sender.closed() => return,

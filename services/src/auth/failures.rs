@@ -97,7 +97,7 @@ impl FailureReports {
         if !pending.is_flushing {
             pending.is_flushing = true;
             // Ends once nothing is pending.
-            media::spawn(self.clone().flush_until_empty());
+            actors::spawn(self.clone().flush_until_empty());
         }
         if let Some(repeated) = pending.kinds.get_mut(&kind) {
             repeated.n_more += 1;

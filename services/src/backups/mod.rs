@@ -220,7 +220,7 @@ impl Backups {
             tasks.push_back(Arc::clone(&task));
         }
         let (inner, running) = (Arc::clone(&self.0), Arc::clone(&task));
-        media::spawn(async move {
+        actors::spawn(async move {
             let _working = inner.working.lock().await;
             *running.state.lock() = TaskState::Running;
             let worker = Arc::clone(&inner);

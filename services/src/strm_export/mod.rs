@@ -166,7 +166,7 @@ impl StrmExports {
     pub fn start(&self) -> bool {
         let Ok(running) = Arc::clone(&self.0.running).try_lock_owned() else { return false };
         let exports = self.clone();
-        media::spawn(async move { exports.run_locked(running).await });
+        actors::spawn(async move { exports.run_locked(running).await });
         true
     }
 

@@ -23,7 +23,7 @@ impl Context {
     /// Sends `message` to this channel after `delay`, unless the returned handle is dropped first.
     pub(super) fn after(&self, delay: Duration, message: Message) -> AbortOnDropHandle<()> {
         let myself = self.myself.clone();
-        AbortOnDropHandle::new(media::spawn(async move {
+        AbortOnDropHandle::new(crate::tasks::spawn(async move {
             tokio::time::sleep(delay).await;
             let _ = myself.cast(message);
         }))

@@ -530,7 +530,7 @@ impl ChannelUpstream {
             (Some(at), Some((armed, _))) if at == *armed => {}
             (Some(at), _) => {
                 let myself = context.myself.clone();
-                let timer = media::spawn(async move {
+                let timer = crate::tasks::spawn(async move {
                     tokio::time::sleep_until(at).await;
                     let _ = myself.cast(Message::Tick);
                 });

@@ -144,7 +144,7 @@ impl SharedChannels {
             retired: CancellationToken::new(),
         });
         let of_task = Arc::clone(&shared);
-        let task = media::spawn(async move {
+        let task = crate::tasks::spawn(async move {
             let serving = origins::serve(Arc::clone(&of_task), host, messages);
             let serving = of_task.retired.run_until_cancelled(serving);
             let passing = async {
@@ -189,7 +189,7 @@ impl SharedChannels {
         let Some(it) = claimed.get_mut(&uuid) else { return };
         let (shared, target, actor) = (Arc::clone(self), it.target, it.actor.clone());
         let wanted = WantedOrigin { target, replaces, is_watched: it.is_watched };
-        it.seeker = Some(AbortOnDropHandle::new(media::spawn(async move {
+        it.seeker = Some(AbortOnDropHandle::new(crate::tasks::spawn(async move {
             loop {
                 let reason = shared.origins.seek(wanted).await;
                 // Fails when the channel has ended, and with it its claim.

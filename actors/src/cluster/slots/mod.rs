@@ -116,7 +116,7 @@ impl ClusterLeases {
             tables: tables.clone(),
             messages: engine.subscribe(node_messages::subject(node)),
         };
-        let sending = AbortOnDropHandle::new(media::spawn(node_messages::send(engine, to_send)));
+        let sending = AbortOnDropHandle::new(tasks::spawn(node_messages::send(engine, to_send)));
         let leases = Arc::new_cyclic(|me| Self {
             me: me.clone(),
             local,
@@ -167,7 +167,7 @@ impl ClusterLeases {
                 }));
                 let (local, link) = (Arc::clone(&self.local), self.link.clone());
                 // Bounded by the closer: the holders are told below.
-                media::spawn(async move {
+                tasks::spawn(async move {
                     local.closed(is_shared).await;
                     link.send(NodeInput::HandedOverClosed);
                     local.all_shared_closed();

@@ -327,7 +327,7 @@ fn with_several_accounts_no_programme_has_less_than_in_the_forecast() {
     households(60, 3, 0);
 }
 
-/// What was forecast is recorded, however many viewers come after its slots were reserved.
+/// Recordings that were forecast are made, however many viewers come after its slots were reserved.
 #[test]
 fn viewers_leave_what_is_reserved_to_recordings() {
     households(60, 1, 3);

@@ -241,11 +241,6 @@ mod the_model_notices_a_broken {
     }
 
     #[test]
-    fn guard_counts_predecessor() {
-        is_noticed(ClusterRule::GuardCountsPredecessor);
-    }
-
-    #[test]
     fn monotonic_clock() {
         is_noticed(ClusterRule::MonotonicClock);
     }
@@ -257,6 +252,11 @@ mod the_model_notices_a_broken {
         #[test]
         fn deadline_from_sending() {
             is_noticed(ClusterRule::DeadlineFromSending);
+        }
+
+        #[test]
+        fn guard_counts_predecessor() {
+            is_noticed(ClusterRule::GuardCountsPredecessor);
         }
 
         #[test]

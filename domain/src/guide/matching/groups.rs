@@ -143,7 +143,7 @@ impl Matcher {
 }
 
 impl MatchResult {
-    /// Returns whether the other channels of the group can change the result: it is no link, or one by name with a guide
+    /// Returns whether the other channels of the group can change the result: it is not a link, or it is one by name with a guide
     /// channel whose country the channel may not state.
     pub fn depends_on_group(&self) -> bool {
         self.decision == Decision::Tie || is_unlike(self) || guessed_country(self).is_some()

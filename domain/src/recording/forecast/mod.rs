@@ -13,6 +13,7 @@
 //! The recorder follows the forecast: a channel starts from the account of its recording, and of equal recordings the one
 //! whose account it is gets the slot. Viewers are not part of it, because nobody knows what they will watch.
 
+mod reserved;
 mod slots;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ mod timeline;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+pub use self::reserved::reserved_peaks;
 use self::slots::SlotUse;
 use super::Recording;
 use crate::ids::{AccountId, ChannelId, ProfileId, RecordingId, ServerGroupId};

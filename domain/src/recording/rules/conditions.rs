@@ -1,13 +1,12 @@
 //! What a programme has to fulfil besides its title and its guide channel before a rule records it.
 
-use jiff::Timestamp;
-use jiff::civil::Weekday;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 use super::WrongRuleField;
 use crate::guide::matching::Quality;
 use crate::ids::{ChannelId, GroupId};
+use crate::recording::hours::{DayHours, is_within};
 
 /// Maximum number of channels, and of groups of channels, that a rule names.
 pub const RULE_CHANNELS_MAX: usize = 1_000;
@@ -44,18 +43,11 @@ pub struct ProgrammeConditions {
     pub skip_library: bool,
 }
 
-/// A time of the day, in seconds since midnight. It ends on the next day if `until` is not after `from`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DayHours {
-    pub from: u32,
-    pub until: u32,
-}
-
 /// How new episodes are recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NewBy {
-    /// The guide marks them, or they are no repetition and were never seen before.
+    /// The guide marks them, or does not mark them as a repetition and they were never seen before.
     #[default]
     Either,
     /// The guide marks them.
@@ -221,31 +213,5 @@ impl CompiledConditions {
 
     fn fits_time(&self, start: i64) -> bool {
         (self.days == u8::MAX && self.hours.is_none()) || is_within(self.days, self.hours, &self.zone, start)
-    }
-}
-
-/// Returns whether a time, in seconds since 1970, is within hours of days. `days` has a bit for each day, the lowest for Monday.
-pub(in crate::recording) fn is_within(days: u8, hours: Option<DayHours>, zone: &TimeZone, at: i64) -> bool {
-    let Ok(at) = Timestamp::from_second(at) else { return false };
-    let at = at.to_zoned(zone.clone());
-    let part = |it: i8| u32::try_from(it).unwrap_or_default();
-    let second = part(at.hour()) * 3600 + part(at.minute()) * 60 + part(at.second());
-    let (is_within, is_of_day_before) = hours.map_or((true, false), |it| it.place(second));
-    let day = if is_of_day_before { at.weekday().previous() } else { at.weekday() };
-    is_within && days & day_bit(day) != 0
-}
-
-fn day_bit(day: Weekday) -> u8 {
-    1 << day.to_monday_zero_offset()
-}
-
-impl DayHours {
-    /// Returns whether a second of the day is within the time, and whether the time began on the day before: the night of
-    /// Friday lasts until Saturday.
-    fn place(self, second: u32) -> (bool, bool) {
-        match self.from < self.until {
-            true => ((self.from..self.until).contains(&second), false),
-            false => (second >= self.from || second < self.until, second < self.until),
-        }
     }
 }

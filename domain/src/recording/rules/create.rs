@@ -9,7 +9,7 @@ use super::{EpisodeKey, HORIZON_MS, NewBy, PlannedChange, RecordingRule, RuleSel
 use crate::ids::{ChannelId, RecordingId};
 use crate::recording::{FollowedAiring, Recording};
 
-/// What is known about the episodes of a rule.
+/// The known facts about the episodes of a rule.
 struct KnownEpisodes {
     /// Episodes whose recordings a user deleted.
     deleted: HashSet<EpisodeKey>,

@@ -20,9 +20,8 @@ mod weekly;
 use serde::{Deserialize, Serialize};
 
 use self::conditions::check_zone;
-pub(super) use self::conditions::is_within;
 pub use self::conditions::{
-    DayHours, LENGTH_MINUTES_MAX, NewBy, ProgrammeConditions, QualityWish, RULE_CHANNELS_MAX, SEASON_MAX,
+    LENGTH_MINUTES_MAX, NewBy, ProgrammeConditions, QualityWish, RULE_CHANNELS_MAX, SEASON_MAX,
 };
 pub use self::episode::EpisodeKey;
 pub(super) use self::episode::episode_id_of;
@@ -34,6 +33,7 @@ pub use self::scan::{
     ScannedChannel,
 };
 pub use self::weekly::{CivilDay, Occurrence, WeeklyTimes};
+pub use super::hours::DayHours;
 use super::{PADDING_SECONDS_MAX, PRIORITY_MAX, PROGRAMME_TEXT_CHARS_MAX, is_padding};
 use crate::ids::{ChannelId, GroupId, RecordingRuleId, UserId};
 

@@ -12,7 +12,7 @@ use jiff::tz::TimeZone;
 use uuid::Uuid;
 
 use super::matching::RuleSubject;
-use super::shared::{Holder, Holders, Wanted};
+use super::shared::{Holder, Holders, UserEpisode};
 use super::{EpisodeKey, HORIZON_MS, QualityWish, RecordingRule, RuleMemory, RuleSelection};
 use crate::guide::matching::Quality;
 use crate::ids::{ChannelId, RecordingId, RecordingRuleId, UserId};
@@ -156,7 +156,7 @@ pub(super) struct Plan<'i, 'a> {
     pub(super) input: &'i PlanInput<'a>,
     by_rule: HashMap<RecordingRuleId, Vec<&'i Arc<Recording>>>,
     /// Episodes that are scheduled, being recorded or complete.
-    taken: HashMap<Wanted, u32>,
+    taken: HashMap<UserEpisode, u32>,
     /// Recordings that take airings, to which further rules are added.
     pub(super) holders: Holders,
     pub(super) n_new: usize,

@@ -12,7 +12,7 @@ use crate::recording::airing::{DIFFERENCE_MAX_MS, are_near};
 use crate::recording::{FURTHER_RULES_MAX, Recording};
 
 /// The identity of an episode for one user.
-pub(super) type Wanted = (Option<UserId>, EpisodeKey);
+pub(super) type UserEpisode = (Option<UserId>, EpisodeKey);
 
 /// A recording that takes an airing: its position among the recordings, or that of the change that creates it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,7 +24,7 @@ pub(super) enum Holder {
 /// The recordings that take airings, by what identifies these.
 #[derive(Default)]
 pub(super) struct Holders {
-    by_episode: HashMap<Wanted, Holder>,
+    by_episode: HashMap<UserEpisode, Holder>,
     /// By owner and [`bucket`] of the start.
     by_time: HashMap<(Option<UserId>, i64), Vec<Holder>>,
     /// The rules that want a recording that they have not made.

@@ -224,7 +224,7 @@ async fn every_preset_renders_every_event_and_the_lists_name_what_templates_can_
     let presets = rest.admin("GET", "/api/connect/presets/", Value::Null).await.body;
     let events = rest.admin("GET", "/api/connect/events/", Value::Null).await.body;
     let (presets, events) = (presets["results"].as_array().unwrap(), events["results"].as_array().unwrap());
-    assert_eq!((presets.len(), events.len()), (8, 32));
+    assert_eq!((presets.len(), events.len()), (8, 33));
     for preset in presets {
         for event in events {
             let trial = json!({ "event": event["event"], "preset": preset["preset"] });

@@ -103,6 +103,7 @@ mod tests {
     use domain::source_url::SourceUrl;
     use domain::stream::{Stream, StreamProperties};
     use domain::vod::TitleId;
+    use media::spawn_blocking;
     use serde_json::json;
 
     use super::*;
@@ -167,7 +168,8 @@ mod tests {
             let path = "/api/core/settings/12/";
             let answer = rest.admin("PATCH", path, json!({ "value": value })).await;
             assert_eq!(answer.status, 200, "{}", answer.text);
-            rest.models.vod.clean_names(1, &|| false).unwrap();
+            let models = rest.models.clone();
+            spawn_blocking(move || models.vod.clean_names(1, &|| false).unwrap()).await.unwrap();
         };
         set(json!({ "clean_movies": true })).await;
         assert_eq!(name(), "Metropolis");
@@ -204,6 +206,12 @@ mod tests {
         rest.put([Channel::automatic(ChannelId(1), uuid, auto, 0)]).await;
     }
 
+    /// Applies the rules, and returns how many channels got another name.
+    async fn clean_channels(rest: &Rest) -> u64 {
+        let models = rest.models.clone();
+        spawn_blocking(move || actors::clean_channel_names(&models).unwrap()).await.unwrap()
+    }
+
     #[tokio::test]
     async fn channels_of_refreshes_follow_the_rules_and_named_ones_stay() {
         let rest = Rest::start().await;
@@ -214,14 +222,14 @@ mod tests {
         assert_eq!(answer.body["results"][0]["after"], json!("BBC One"), "{}", answer.text);
         let body = json!({ "value": { "clean_channels": true } });
         assert_eq!(rest.admin("PATCH", "/api/core/settings/12/", body).await.status, 200);
-        assert_eq!(actors::clean_channel_names(&rest.models).unwrap(), 1);
+        assert_eq!(clean_channels(&rest).await, 1);
         let channel = rest.admin("GET", "/api/channels/channels/1/", Value::Null).await;
         assert_eq!(channel.body["name"], json!("BBC One"), "{}", channel.text);
         let named = rest.admin("PATCH", "/api/channels/channels/1/", json!({ "name": "One" })).await;
         assert_eq!(named.status, 200, "{}", named.text);
         let body = json!({ "value": { "clean_channels": false } });
         assert_eq!(rest.admin("PATCH", "/api/core/settings/12/", body).await.status, 200);
-        assert_eq!(actors::clean_channel_names(&rest.models).unwrap(), 0);
+        assert_eq!(clean_channels(&rest).await, 0);
         let channel = rest.admin("GET", "/api/channels/channels/1/", Value::Null).await;
         assert_eq!(channel.body["name"], json!("One"));
     }

@@ -95,8 +95,8 @@ struct ProgressFilters {
 pub(super) fn routes() -> Vec<Route> {
     const LIST: &str = "Lists the films and episodes that the caller has watched, the latest first.";
     const GET: &str = "Returns how far the caller has watched it.";
-    const SET: &str = "Stores how far the caller has watched it. A player repeats it while it plays.";
-    const FORGET: &str = "Forgets that the caller has watched it.";
+    const SET: &str = "Sets how far the caller has watched it. A player repeats it while it plays.";
+    const FORGET: &str = "Removes the progress of the caller.";
     const MOVIE: &str = "/api/vod/movies/{id}/progress/";
     const EPISODE: &str = "/api/vod/episodes/{id}/progress/";
     let known = |route: Route| route.refuses(StatusCode::NOT_FOUND, "It does not exist.");

@@ -91,7 +91,7 @@ pub(super) enum Event {
         process: ProcessId,
         n_attempts_left: u32,
     },
-    /// What the guard has read reaches it, and it swaps the record.
+    /// The guard gets the record that it has read, and swaps it.
     GuardSwaps {
         machine: usize,
         process: ProcessId,

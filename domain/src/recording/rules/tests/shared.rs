@@ -1,4 +1,4 @@
-//! One airing is one recording, whoever wants it and whatever channel shows it.
+//! One airing is one recording, however many want it and whatever channel shows it.
 
 use proptest::prelude::*;
 
