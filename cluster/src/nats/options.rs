@@ -129,8 +129,8 @@ pub fn check_address(address: &str) -> Result<(), &'static str> {
 }
 
 impl NatsOptions {
-    /// Returns the same with the keys in plain text. `None`: a key has no seed, or the working folder is unknown, from
-    /// which the path of a certificate counts.
+    /// Returns the same with the keys in plain text. `None` if a key has no seed, or if the working folder is unknown: the
+    /// paths of certificates are relative to it.
     pub(crate) fn to_plain(&self) -> Option<PlainNatsOptions> {
         let (key, jwt) = match &self.login {
             NatsLogin::None => (None, None),
