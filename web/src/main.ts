@@ -2,6 +2,7 @@ import './styles/tokens.css';
 import './styles/base.css';
 import { mount } from 'svelte';
 import { session } from '$lib/auth';
+import { loadLanguage } from '$lib/i18n';
 import { live } from '$lib/live';
 import { router } from '$lib/router';
 import App from './shell/App.svelte';
@@ -19,5 +20,7 @@ addEventListener('vite:preloadError', (event) => {
 router.start();
 void session.start().then(() => live.start());
 
-const target = document.getElementById('app');
-if (target) mount(App, { target });
+void loadLanguage().then(() => {
+	const target = document.getElementById('app');
+	if (target) mount(App, { target });
+});

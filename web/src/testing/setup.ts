@@ -5,6 +5,9 @@ import { afterEach, vi } from 'vitest';
 configure({ asyncUtilTimeout: 30_000 });
 vi.setConfig({ testTimeout: 60_000 });
 
+// Texts and times are those of one locale on every machine: English, with hours from 0 to 23.
+Object.defineProperty(navigator, 'languages', { value: ['en-u-hc-h23'], configurable: true });
+
 // Menus are popovers, which this environment does not have.
 HTMLElement.prototype.showPopover ??= () => undefined;
 HTMLElement.prototype.hidePopover ??= () => undefined;

@@ -1,70 +1,86 @@
-/** Texts, and numbers and times as people write them. English is the only language so far. */
+/** Texts, and numbers and times as people write them. */
+import { language, locale, texts } from './language';
 
-/** A language of the interface. */
-export type Language = 'en';
+export {
+	chooseLanguage,
+	chosenLanguage,
+	LANGUAGES,
+	loadLanguage,
+	locale,
+	texts,
+	type Language,
+} from './language';
 
-const language: Language = 'en';
-
-/** Returns a function that returns the texts in the language of the user. */
-export function texts<T>(all: { en: T } & Partial<Record<Language, T>>): () => T {
-	return () => all[language] ?? all.en;
-}
-
-export const common = texts({
-	en: {
-		save: 'Save',
-		cancel: 'Cancel',
-		close: 'Close',
-		delete: 'Delete',
-		edit: 'Edit',
-		add: 'Add',
-		retry: 'Retry',
-		undo: 'Undo',
-		notUndone: (reason: string) => `Not undone: ${reason}`,
-		search: 'Search',
-		show: 'Show',
-		hide: 'Hide',
-		copy: 'Copy',
-		copied: 'Copied',
-		yes: 'Yes',
-		no: 'No',
-		none: 'None',
-		hidden: '••••••••',
-		noNumber: 'Enter a number.',
-		all: 'All',
-		loading: 'Loading',
-		more: 'More',
-		back: 'Back',
-		next: 'Next',
-		done: 'Done',
-		name: 'Name',
-		changedMeanwhile:
-			'Somebody else has saved this meanwhile. Save again to overwrite it with your version, or take theirs.',
-		ownVersion: 'Yours',
-		savedVersion: 'Saved',
-		useSaved: 'Take the saved value',
-	},
+export const common = texts('common', {
+	save: 'Save',
+	cancel: 'Cancel',
+	close: 'Close',
+	delete: 'Delete',
+	edit: 'Edit',
+	add: 'Add',
+	retry: 'Retry',
+	undo: 'Undo',
+	notUndone: (reason: string) => `Not undone: ${reason}`,
+	search: 'Search',
+	show: 'Show',
+	hide: 'Hide',
+	copy: 'Copy',
+	copied: 'Copied',
+	yes: 'Yes',
+	no: 'No',
+	none: 'None',
+	hidden: '••••••••',
+	noNumber: 'Enter a number.',
+	all: 'All',
+	loading: 'Loading',
+	more: 'More',
+	back: 'Back',
+	next: 'Next',
+	done: 'Done',
+	name: 'Name',
+	changedMeanwhile:
+		'Somebody else has saved this meanwhile. Save again to overwrite it with your version, or take theirs.',
+	ownVersion: 'Yours',
+	savedVersion: 'Saved',
+	useSaved: 'Take the saved value',
+	justNow: 'just now',
+	/** How long ago, from a length such as `5 min`. */
+	ago: (length: string) => `${length} ago`,
+	/** In how long, from a length such as `5 min`. */
+	in: (length: string) => `in ${length}`,
+	/** Units of lengths of time, as short as possible. */
+	units: { day: 'd', hour: 'h', minute: 'min', second: 's' },
 });
 
-const decimal = new Intl.NumberFormat(language, { maximumFractionDigits: 1 });
-const whole = new Intl.NumberFormat(language, { maximumFractionDigits: 0 });
-const clockFormat = new Intl.DateTimeFormat(language, {
+const decimal = new Intl.NumberFormat(locale, { maximumFractionDigits: 1 });
+const whole = new Intl.NumberFormat(locale, { maximumFractionDigits: 0 });
+const clockFormat = new Intl.DateTimeFormat(locale, {
 	hour: '2-digit',
 	minute: '2-digit',
 	second: '2-digit',
-	hourCycle: 'h23',
 });
-const dayFormat = new Intl.DateTimeFormat(language, { year: 'numeric', month: 'short', day: 'numeric' });
-const dateTimeFormat = new Intl.DateTimeFormat(language, {
+const dayFormat = new Intl.DateTimeFormat(locale, { year: 'numeric', month: 'short', day: 'numeric' });
+const dateTimeFormat = new Intl.DateTimeFormat(locale, {
 	dateStyle: 'medium',
 	timeStyle: 'short',
-	hourCycle: 'h23',
 });
-const listFormat = new Intl.ListFormat(language, { type: 'conjunction' });
+const listFormat = new Intl.ListFormat(locale, { type: 'conjunction' });
 
 export const number = (n: number): string => decimal.format(n);
 export const percent = (fraction: number): string => `${whole.format(fraction * 100)} %`;
-export const plural = (n: number, one: string, other: string): string => (n === 1 ? one : other);
+
+const plurals = new Intl.PluralRules(language);
+
+/** Returns the form for a number in a language with two forms, such as `1 stream` and `2 streams`. */
+export const plural = (n: number, one: string, other: string): string =>
+	plurals.select(n) === 'one' ? one : other;
+
+/** Returns the form for a number in a language with more forms; `other` stands for a form that is absent. */
+export const pluralForm = (
+	n: number,
+	forms: Partial<Record<Intl.LDMLPluralRule, string>> & { other: string },
+): string => forms[plurals.select(n)] ?? forms.other;
+
 export const joined = (list: string[]): string => listFormat.format(list);
 
 /** Writes a number with the largest unit that leaves at least one. */
@@ -85,14 +101,15 @@ export const kbps = (n: number): string => scaled(n, 1000, ['kbit/s', 'Mbit/s', 
 /** Writes seconds with the two largest units, such as `2 h 5 min`. */
 export function duration(seconds: number): string {
 	const s = Math.max(0, Math.floor(seconds));
+	const { units } = common();
 	const parts: [number, string][] = [
-		[Math.floor(s / 86_400), 'd'],
-		[Math.floor(s / 3600) % 24, 'h'],
-		[Math.floor(s / 60) % 60, 'min'],
-		[s % 60, 's'],
+		[Math.floor(s / 86_400), units.day],
+		[Math.floor(s / 3600) % 24, units.hour],
+		[Math.floor(s / 60) % 60, units.minute],
+		[s % 60, units.second],
 	];
 	const first = parts.findIndex(([n]) => n > 0);
-	if (first < 0) return '0 s';
+	if (first < 0) return `0 ${units.second}`;
 	return parts
 		.slice(first, first + 2)
 		.filter(([n]) => n > 0)
@@ -120,7 +137,7 @@ export const dateTime = (iso: string): string => formatted(dateTimeFormat, iso);
 export function ago(iso: string, now = Date.now()): string {
 	const seconds = (now - new Date(iso).getTime()) / 1000;
 	if (Number.isNaN(seconds)) return iso;
-	if (Math.abs(seconds) < 60) return 'just now';
+	if (Math.abs(seconds) < 60) return common().justNow;
 	const text = duration(Math.floor(Math.abs(seconds) / 60) * 60);
-	return seconds > 0 ? `${text} ago` : `in ${text}`;
+	return seconds > 0 ? common().ago(text) : common().in(text);
 }

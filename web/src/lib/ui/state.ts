@@ -22,17 +22,15 @@ export const looks: Record<PlayState, StateLook> = {
 };
 
 /** The words for states. The pause between two rounds of attempts is called backoff. */
-export const stateWords = texts<Record<PlayState, string>>({
-	en: {
-		playing: 'playing',
-		opening: 'opening',
-		switching: 'switching',
-		resting: 'backoff',
-		failed: 'failed',
-		full: 'full',
-		idle: 'idle',
-		stopped: 'stopped',
-	},
+export const stateWords = texts<Record<PlayState, string>>('states', {
+	playing: 'playing',
+	opening: 'opening',
+	switching: 'switching',
+	resting: 'backoff',
+	failed: 'failed',
+	full: 'full',
+	idle: 'idle',
+	stopped: 'stopped',
 });
 
 /** Returns the state with this name; unknown ones are idle. */

@@ -1,12 +1,12 @@
 // Times as the guide writes them.
 
-const LANGUAGE = 'en';
-const clockFormat = new Intl.DateTimeFormat(LANGUAGE, {
+import { locale } from '$lib/i18n';
+
+const clockFormat = new Intl.DateTimeFormat(locale, {
 	hour: '2-digit',
 	minute: '2-digit',
-	hourCycle: 'h23',
 });
-const dayFormat = new Intl.DateTimeFormat(LANGUAGE, { weekday: 'short', day: 'numeric', month: 'short' });
+const dayFormat = new Intl.DateTimeFormat(locale, { weekday: 'short', day: 'numeric', month: 'short' });
 
 /** Hours and minutes. */
 export const clockOf = (time: number | string): string => clockFormat.format(new Date(time));

@@ -17,35 +17,33 @@ const keyOf: Record<IdentityKey, readonly [string, string]> = {
 };
 
 /** Texts about how a refresh recognises streams. */
-export const identityText = texts({
-	en: {
-		intro:
-			'Providers change addresses, names and groups. A refresh compares each entry of the list with the known streams by these keys, from the first to the last. A stream that is recognised keeps its channels and your changes. A key counts only if no other entry and no other stream has the same value.',
-		keys: 'Keys by which streams are recognised',
-		keyOf,
-		recognises: (n: number) => `Recognises ${streams(n)}.`,
-		preview: 'Preview a refresh',
-		defaultOrder: 'Default order',
-		saved: 'Saved. It applies at the next refresh.',
-		read: (n: number) => `The list has ${plural(n, '1 entry', `${number(n)} entries`)}. Nothing was changed.`,
-		waits: 'The refresh would wait for your decision:',
-		counts: 'Streams after the refresh',
-		count: {
-			unchanged: 'stay as they are',
-			moved: 'get another address',
-			updated: 'get another name, group or other value',
-			created: 'are new',
-			stale: 'are no longer in the list',
-			deleted: 'are removed',
-			ambiguous: 'could be several entries, so none is taken',
-			leftOut: 'entries are left out by filters and groups',
-		},
-		lists: 'Changed streams',
-		listOf: { moved: 'Another address', updated: 'Changed', created: 'New', missing: 'Missing' } as Record<
-			ChangeKind,
-			string
-		>,
-		columns: { name: 'Name', host: 'Host', key: 'Recognised by' },
-		listed: (n: number, of: number) => `${number(n)} of ${streams(of)} are listed.`,
+export const identityText = texts('identity', {
+	intro:
+		'Providers change addresses, names and groups. A refresh compares each entry of the list with the known streams by these keys, from the first to the last. A stream that is recognised keeps its channels and your changes. A key counts only if no other entry and no other stream has the same value.',
+	keys: 'Keys by which streams are recognised',
+	keyOf,
+	recognises: (n: number) => `Recognises ${streams(n)}.`,
+	preview: 'Preview a refresh',
+	defaultOrder: 'Default order',
+	saved: 'Saved. It applies at the next refresh.',
+	read: (n: number) => `The list has ${plural(n, '1 entry', `${number(n)} entries`)}. Nothing was changed.`,
+	waits: 'The refresh would wait for your decision:',
+	counts: 'Streams after the refresh',
+	count: {
+		unchanged: 'stay as they are',
+		moved: 'get another address',
+		updated: 'get another name, group or other value',
+		created: 'are new',
+		stale: 'are no longer in the list',
+		deleted: 'are removed',
+		ambiguous: 'could be several entries, so none is taken',
+		leftOut: 'entries are left out by filters and groups',
 	},
+	lists: 'Changed streams',
+	listOf: { moved: 'Another address', updated: 'Changed', created: 'New', missing: 'Missing' } as Record<
+		ChangeKind,
+		string
+	>,
+	columns: { name: 'Name', host: 'Host', key: 'Recognised by' },
+	listed: (n: number, of: number) => `${number(n)} of ${streams(of)} are listed.`,
 });

@@ -1,0 +1,86 @@
+/** All texts of the interface. English ones stand beside the pages; each other language has a folder here. */
+import type { text as activityText } from '../pages/activity/text';
+import type { afterText } from '../pages/recordings/afterText';
+import type { text as backupsText } from '../pages/backups/text';
+import type { text as channelGuidesText } from '../pages/channels/guides/text';
+import type { text as channelsText } from '../pages/channels/text';
+import type { chartText } from '../lib/chart/text';
+import type { common } from '../lib/i18n';
+import type { gridText } from '../lib/list/text';
+import type { text as guideText } from '../pages/guide/text';
+import type { text as guideChoiceText } from '../pages/common/guide/text';
+import type { guideText as guideSourcesText } from '../pages/sources/guides/text';
+import type { text as healthText } from '../pages/health/text';
+import type { identityText } from '../pages/sources/identityText';
+import type { text as integrationsText } from '../pages/integrations/text';
+import type { text as libraryText } from '../pages/library/text';
+import type { text as lineupsText } from '../pages/lineups/text';
+import type { listText } from '../lib/list/text';
+import type { text as logosText } from '../pages/logos/text';
+import type { text as meText } from '../pages/me/text';
+import type { text as nodesText } from '../pages/nodes/text';
+import type { text as nowText } from '../pages/now/text';
+import type { offersText } from '../pages/sources/offersText';
+import type { text as permissionsText } from '../pages/permissions/text';
+import type { text as pluginsText } from '../pages/plugins/text';
+import type { text as profilesText } from '../pages/profiles/text';
+import type { ruleText } from '../pages/recordings/ruleText';
+import type { storageText } from '../pages/recordings/storageText';
+import type { text as recordingsText } from '../pages/recordings/text';
+import type { replacementText } from '../pages/sources/replacementText';
+import type { text as settingsText } from '../pages/settings/text';
+import type { text as setupText } from '../pages/setup/text';
+import type { text as sharedText } from '../pages/common/text';
+import type { text as shellText } from '../shell/text';
+import type { text as slotsText } from '../pages/slots/text';
+import type { text as sourcesText } from '../pages/sources/text';
+import type { stateWords } from '../lib/ui/state';
+import type { text as usersText } from '../pages/users/text';
+import type { text as viewersText } from '../pages/viewers/text';
+import type { text as watchText } from '../pages/watch/text';
+
+/** Type of the texts behind a function that `texts` returned. */
+export type Texts<T> = T extends () => infer R ? R : never;
+
+/** The texts of a language, by the keys that `texts` was called with. */
+export interface Catalogue {
+	activity: Texts<typeof activityText>;
+	afterRecordings: Texts<typeof afterText>;
+	backups: Texts<typeof backupsText>;
+	channelGuides: Texts<typeof channelGuidesText>;
+	channels: Texts<typeof channelsText>;
+	chart: Texts<typeof chartText>;
+	common: Texts<typeof common>;
+	grid: Texts<typeof gridText>;
+	guide: Texts<typeof guideText>;
+	guideChoice: Texts<typeof guideChoiceText>;
+	guideSources: Texts<typeof guideSourcesText>;
+	health: Texts<typeof healthText>;
+	identity: Texts<typeof identityText>;
+	integrations: Texts<typeof integrationsText>;
+	library: Texts<typeof libraryText>;
+	lineups: Texts<typeof lineupsText>;
+	list: Texts<typeof listText>;
+	logos: Texts<typeof logosText>;
+	me: Texts<typeof meText>;
+	nodes: Texts<typeof nodesText>;
+	now: Texts<typeof nowText>;
+	offers: Texts<typeof offersText>;
+	permissions: Texts<typeof permissionsText>;
+	plugins: Texts<typeof pluginsText>;
+	profiles: Texts<typeof profilesText>;
+	recordingRules: Texts<typeof ruleText>;
+	recordingStorage: Texts<typeof storageText>;
+	recordings: Texts<typeof recordingsText>;
+	replacement: Texts<typeof replacementText>;
+	settings: Texts<typeof settingsText>;
+	setup: Texts<typeof setupText>;
+	shared: Texts<typeof sharedText>;
+	shell: Texts<typeof shellText>;
+	slots: Texts<typeof slotsText>;
+	sources: Texts<typeof sourcesText>;
+	states: Texts<typeof stateWords>;
+	users: Texts<typeof usersText>;
+	viewers: Texts<typeof viewersText>;
+	watch: Texts<typeof watchText>;
+}
