@@ -37,6 +37,7 @@ pub mod testing;
 mod write;
 
 pub use self::changes::{Change, ChangeMessage, ChangedIds, Changes, CollectionChange};
+pub use self::encoding::{append_value, take_value};
 pub use self::engine::statistics::StoreStatistics;
 pub use self::error::{Error, Fault, Result, StopReason};
 pub use self::folders::create_folder;

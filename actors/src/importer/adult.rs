@@ -25,11 +25,20 @@ const CHANNELS_AT_ONCE: usize = 500;
 pub(super) struct AdultStreams {
     streams: HashSet<StreamId>,
     groups: Arc<Table<Group>>,
+    /// The names of the groups that an admin marked, which are few.
+    names: HashSet<String>,
 }
 
 impl AdultStreams {
     pub(super) fn new(groups: Arc<Table<Group>>) -> Self {
-        Self { streams: HashSet::new(), groups }
+        let marked = groups.iter().filter(|it| it.is_adult);
+        let names = marked.flat_map(|it| it.names()).map(str::to_owned).collect();
+        Self { streams: HashSet::new(), groups, names }
+    }
+
+    /// Returns whether the groups are still those that the marks were taken from.
+    pub(super) fn is_of(&self, groups: &Arc<Table<Group>>) -> bool {
+        Arc::ptr_eq(&self.groups, groups)
     }
 
     /// Notes the mark and the group of a stream; the last ones count.
@@ -42,7 +51,7 @@ impl AdultStreams {
     }
 
     fn is_adult_group(&self, name: Option<&str>) -> bool {
-        name.and_then(|it| self.groups.one_by("name", it)).is_some_and(|it| it.is_adult)
+        !self.names.is_empty() && name.is_some_and(|it| self.names.contains(it))
     }
 
     /// Returns the channels whose mark probably differs from that of their streams. Others are left alone: those of which

@@ -11,8 +11,9 @@ use domain::playlist::delta::{
 };
 use domain::playlist::rules::Rules;
 use domain::stream::Stream;
-use domain::stream_identity::PanelAgreement;
+use domain::stream_identity::{KeyReader, PanelAgreement};
 use storage::Table;
+use tokio_util::sync::CancellationToken;
 
 use super::adult::AdultStreams;
 use super::error::ImportError;
@@ -107,23 +108,55 @@ impl Compared {
     }
 }
 
-/// Compares a playlist with the stored streams of its account.
-pub(super) fn compare(job: &Job, list: &ReadList) -> Result<Compared, ImportError> {
+/// The stored streams of an account, which can be read while its list arrives.
+pub(super) struct StoredStreams {
+    known: KnownStreams,
+    adult: AdultStreams,
+    /// Fingerprint of the streams.
+    fingerprint: u64,
+}
+
+impl StoredStreams {
+    /// Reads the streams, until `stop`. `reader` reads the keys of the list.
+    pub(super) fn read(job: &Job, reader: KeyReader, stop: &CancellationToken) -> Result<Self, ImportError> {
+        let account = &job.account;
+        let owner = u64::from(account.id.0);
+        let streams = job.models.store.collection::<Stream>();
+        // Read before the first stream, so that later changes are detected.
+        let fingerprint = streams.fingerprint_of(owner);
+        let mut known =
+            KnownStreams::new(account.id, account.identity_order(), reader, Rules::new(&account.rules)?);
+        known.reserve(streams.len_of(owner));
+        let mut adult = AdultStreams::new(job.models.groups.load());
+        streams.while_of(owner, |stream: Stream| {
+            adult.note(stream.id, stream.is_adult(), stream.group());
+            known.add(&stream);
+            !stop.is_cancelled()
+        })?;
+        match stop.is_cancelled() {
+            true => Err(ImportError::Stopped),
+            false => Ok(Self { known, adult, fingerprint }),
+        }
+    }
+
+    /// Returns whether neither the streams nor the marks of their groups have changed since.
+    fn is_current(&self, job: &Job) -> bool {
+        let streams = job.models.store.collection::<Stream>();
+        streams.fingerprint_of(u64::from(job.account.id.0)) == self.fingerprint
+            && self.adult.is_of(&job.models.groups.load())
+    }
+}
+
+/// Compares a playlist with the stored streams of its account. They are read again if `stored` is missing or outdated.
+pub(super) fn compare(
+    job: &Job,
+    list: &ReadList,
+    stored: Option<StoredStreams>,
+) -> Result<Compared, ImportError> {
     let (models, account) = (&job.models, &job.account);
-    let owner = u64::from(account.id.0);
-    let streams = models.store.collection::<Stream>();
-    // Read before the first stream, so that later changes are detected.
-    let fingerprint = streams.fingerprint_of(owner);
-    let reader = list.keys.reader.clone();
-    let mut known =
-        KnownStreams::new(account.id, account.identity_order(), reader, Rules::new(&account.rules)?);
-    known.reserve(streams.len_of(owner));
-    let mut adult = AdultStreams::new(models.groups.load());
-    streams.for_each_of(owner, |stream: Stream| {
-        adult.note(stream.id, stream.is_adult(), stream.group());
-        known.add(&stream);
-    })?;
-    job.check_stop()?;
+    let read = || StoredStreams::read(job, list.keys.reader.clone(), &job.stop);
+    let stored = stored.filter(|it| it.is_current(job)).map_or_else(read, Ok)?;
+    let StoredStreams { mut known, mut adult, fingerprint } = stored;
     known.assign(&list.keys.entries);
 
     let mut selection = Selection::new(job)?;

@@ -47,8 +47,7 @@ pub(super) async fn work(fetch: &Fetch, job: Job, login: PanelLogin) -> Result<I
     let (categories, problems) = read.unwrap_or(Err(ImportError::Panicked))?;
     let streams = source(PanelAction::LiveStreams);
     let (fed, worked) = playlist::feed(fetch, streams, &stop, move |bytes| {
-        let list = read_streams(&job, bytes, &login, &categories, problems)?;
-        run::import_list(&job, &list)
+        run::run(&job, |keys| read_streams(&job, bytes, (&login, &categories), problems, keys))
     })
     .await;
     drop(turn);
@@ -83,12 +82,11 @@ fn read_categories(bytes: PlaylistBytes) -> Result<(Categories, PlaylistFindings
 fn read_streams(
     job: &Job,
     bytes: PlaylistBytes,
-    login: &PanelLogin,
-    categories: &Categories,
+    (login, categories): (&PanelLogin, &Categories),
     mut findings: PlaylistFindings,
+    mut keys: ListKeys,
 ) -> Result<ReadList, ImportError> {
     let mut entries = Spool::new(spool::bytes_max(usable_bytes()));
-    let mut keys = ListKeys::new(&job.account);
     let origin = bytes.origin();
     let (mut number, mut n_entries, mut n_categorised, mut n_read) = (0, 0, 0_u64, 0);
     let mut contents = ContentCounts::default();

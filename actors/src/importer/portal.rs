@@ -49,7 +49,7 @@ pub(super) async fn work(fetch: &Fetch, job: Job, place: PortalPlace) -> Result<
     if reader.n_entries == 0 {
         return Err(ImportError::Panel("the portal lists no channels to this device".to_owned()));
     }
-    let worked = spawn_blocking(move || run::import_list(&job, &reader.into_list()?)).await;
+    let worked = spawn_blocking(move || run::import_list(&job, &reader.into_list()?, None)).await;
     worked.unwrap_or(Err(ImportError::Panicked))
 }
 

@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::compare;
+use super::compare::{self, StoredStreams};
 use super::error::ImportError;
 use super::job::{ImportOptions, Job, Reporter};
 use super::previewed::{PreviewSlot, PreviewedChange, PreviewedStream, RefreshPreview};
@@ -96,14 +96,18 @@ impl RefreshPreviews {
     }
 }
 
-/// Compares a list with the stored streams.
-pub(super) fn preview(job: &Job, list: &ReadList) -> Result<RefreshPreview, ImportError> {
+/// Compares a list with the stored streams, which may be read already.
+pub(super) fn preview(
+    job: &Job,
+    list: &ReadList,
+    stored: Option<Result<StoredStreams, ImportError>>,
+) -> Result<RefreshPreview, ImportError> {
     let refusal = match guard(job, list) {
         Ok(()) => None,
         Err(error @ ImportError::Shrunken { .. }) => Some(error.sentence()),
         Err(error) => return Err(error),
     };
-    let mut compared = compare::compare(job, list)?;
+    let mut compared = compare::compare(job, list, stored.transpose()?)?;
     let refusal = refusal.or_else(|| compared.check_losses(job).err().map(|it| it.sentence()));
     let mut preview = RefreshPreview {
         n_entries: list.n_entries(),

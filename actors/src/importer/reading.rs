@@ -51,10 +51,9 @@ impl ListKeys {
     }
 }
 
-/// Reads a playlist to its end, and reports the progress.
-pub(super) fn read(job: &Job, bytes: PlaylistBytes) -> Result<ReadList, ImportError> {
+/// Reads a playlist to its end, and reports the progress. `keys` are those of an empty list.
+pub(super) fn read(job: &Job, bytes: PlaylistBytes, mut keys: ListKeys) -> Result<ReadList, ImportError> {
     let mut entries = Spool::new(spool::bytes_max(usable_bytes()));
-    let mut keys = ListKeys::new(&job.account);
     let mut contents = ContentCounts::default();
     let mut is_parsing = false;
     let origin = bytes.origin();

@@ -3,6 +3,7 @@
 //! ```text
 //!   packets' side        this runtime           a thread that may block
 //!   nothing              server ── pieces ────▶ unpack ─▶ parse ─▶ spool ─▶ guard ─▶ compare ─▶ write
+//!                                               another one: stored streams ────────────┘
 //! ```
 //!
 //! Until the last step no stored data changes, so a failure before it leaves everything unchanged. After it, channels
@@ -19,16 +20,17 @@ use storage::Models;
 use tokio::time::Instant;
 use tracing::warn;
 
+use super::compare::{self, StoredStreams};
 use super::error::ImportError;
 use super::job::{ImportOptions, ImportSummary, Job, Reporter};
 use super::landing::{self, Landing};
 use super::progress::{RefreshPhase, RefreshStatus};
-use super::reading::{self, ReadList};
-use super::{adult, compare, panel, portal, preview, sync};
+use super::reading::{self, ListKeys, ReadList};
+use super::{adult, panel, portal, preview, sync};
 use crate::addresses::AccountAddresses;
 use crate::catalogue::playlist::{TitleImport, has_titles};
 use crate::fetch::Fetch;
-use crate::playlist::{self, PlaylistBytes, PlaylistSource};
+use crate::playlist::{self, PlaylistSource};
 
 /// Fetches the playlist of an account, compares it with the stored streams and writes the differences. `report`
 /// receives the progress on any thread and must not block.
@@ -140,27 +142,50 @@ pub(super) async fn work(fetch: &Fetch, job: Job) -> Result<ImportSummary, Impor
         PlaylistLocation::File(path) => PlaylistSource::RegularFile(path.into()),
         PlaylistLocation::None => return Err(ImportError::NoList),
     };
-    let (fed, worked) = playlist::feed(fetch, source, &stop, move |bytes| run(&job, bytes)).await;
+    let work = move |bytes| run(&job, |keys| reading::read(&job, bytes, keys));
+    let (fed, worked) = playlist::feed(fetch, source, &stop, work).await;
     fed.map_err(ImportError::Fetch)?;
     worked.unwrap_or(Err(ImportError::Panicked))
 }
 
-/// The part of an import that may block.
-fn run(job: &Job, bytes: PlaylistBytes) -> Result<ImportSummary, ImportError> {
-    import_list(job, &reading::read(job, bytes)?)
+/// The part of an import that may block. Reads the stored streams while `read` reads the list, whose keys it gets empty.
+pub(super) fn run(
+    job: &Job,
+    read: impl FnOnce(ListKeys) -> Result<ReadList, ImportError>,
+) -> Result<ImportSummary, ImportError> {
+    let keys = ListKeys::new(&job.account);
+    let reader = keys.reader.clone();
+    let stop = job.stop.child_token();
+    std::thread::scope(|scope| {
+        // A list that cannot be read is compared with nothing.
+        let guard = stop.clone().drop_guard();
+        let stop = &stop;
+        let thread = std::thread::Builder::new().name("stored-streams".to_owned());
+        let stored = thread.spawn_scoped(scope, move || StoredStreams::read(job, reader, stop));
+        let list = read(keys)?;
+        // Without a thread, they are read when they are needed.
+        let stored = stored.ok().map(|it| it.join().unwrap_or(Err(ImportError::Panicked)));
+        guard.disarm();
+        import_list(job, &list, stored)
+    })
 }
 
-/// Checks a list that was read, and writes its differences.
-pub(super) fn import_list(job: &Job, list: &ReadList) -> Result<ImportSummary, ImportError> {
+/// Checks a list that was read, and writes its differences. `stored` are the streams of the account, if they are read
+/// already.
+pub(super) fn import_list(
+    job: &Job,
+    list: &ReadList,
+    mut stored: Option<Result<StoredStreams, ImportError>>,
+) -> Result<ImportSummary, ImportError> {
     if let Some(slot) = &job.preview {
-        *slot.lock() = Some(preview::preview(job, list)?);
+        *slot.lock() = Some(preview::preview(job, list, stored)?);
         return Ok(ImportSummary::default());
     }
     guard(job, list)?;
     let mut bulk = None;
     loop {
         job.reporter.update(|it| it.phase = RefreshPhase::Comparing);
-        let compared = compare::compare(job, list)?;
+        let compared = compare::compare(job, list, stored.take().transpose()?)?;
         compared.check_losses(job)?;
         let (vanishing, mut imported) = (compared.vanishing, compared.imported(list));
         job.reporter.update(|it| {

@@ -3,21 +3,22 @@
 //! A playlist is checked as a whole before anything is written, and half a million entries as values would take some
 //! hundred bytes each. They are not written to a file, because addresses contain passwords.
 
-use std::io::{self, Read, Write};
+use std::io;
+use std::marker::PhantomData;
+use std::sync::mpsc::sync_channel;
 
-use flate2::Compression;
-use flate2::read::DeflateDecoder;
-use flate2::write::DeflateEncoder;
+use lz4_flex::block::{compress_prepend_size, decompress_size_prepended};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use storage::{append_value, take_value};
 
 /// Size of a block before compression, in bytes. Larger blocks compress little better.
 const BLOCK_BYTES: usize = 256 * 1024;
 
 /// How much smaller typical entries are when they are compressed.
-const COMPRESSION: usize = 8;
+const COMPRESSION: usize = 6;
 
-/// Maximum compressed size of a spool, in bytes. Half a million typical entries take about a twentieth of it.
+/// Maximum compressed size of a spool, in bytes. Half a million typical entries take about a tenth of it.
 const BYTES_MAX: u64 = 256 << 20;
 /// The share of the usable memory that a spool may take at most, as a divisor. Two imports can run at the same time.
 const MEMORY_SHARE: u64 = 16;
@@ -30,7 +31,7 @@ pub(crate) struct Spool<T> {
     bytes: u64,
     bytes_max: u64,
     len: usize,
-    value: std::marker::PhantomData<fn(T) -> T>,
+    value: PhantomData<fn(T) -> T>,
 }
 
 /// Returns the maximum compressed size of a spool on a machine with this much usable memory.
@@ -38,17 +39,10 @@ pub(crate) fn bytes_max(usable: Option<u64>) -> u64 {
     usable.map_or(BYTES_MAX, |it| (it / MEMORY_SHARE).min(BYTES_MAX))
 }
 
-impl<T: Serialize + DeserializeOwned> Spool<T> {
+impl<T: Serialize + DeserializeOwned + Send> Spool<T> {
     /// Creates a spool for at most this many compressed bytes.
     pub(crate) fn new(bytes_max: u64) -> Self {
-        Self {
-            blocks: Vec::new(),
-            open: Vec::new(),
-            bytes: 0,
-            bytes_max,
-            len: 0,
-            value: std::marker::PhantomData,
-        }
+        Self { blocks: Vec::new(), open: Vec::new(), bytes: 0, bytes_max, len: 0, value: PhantomData }
     }
 
     /// Adds a value.
@@ -56,8 +50,7 @@ impl<T: Serialize + DeserializeOwned> Spool<T> {
     /// # Errors
     /// The spool is full.
     pub(crate) fn push(&mut self, value: &T) -> io::Result<()> {
-        serde_json::to_writer(&mut self.open, value)?;
-        self.open.push(b'\n');
+        append_value(&mut self.open, value)?;
         self.len += 1;
         if self.open.len() >= BLOCK_BYTES { self.close_block() } else { Ok(()) }
     }
@@ -72,9 +65,7 @@ impl<T: Serialize + DeserializeOwned> Spool<T> {
     }
 
     fn close_block(&mut self) -> io::Result<()> {
-        let mut encoder = DeflateEncoder::new(Vec::with_capacity(BLOCK_BYTES / 8), Compression::fast());
-        encoder.write_all(&self.open)?;
-        let mut block = encoder.finish()?;
+        let mut block = compress_prepend_size(&self.open);
         block.shrink_to_fit();
         self.open.clear();
         self.bytes += block.len() as u64;
@@ -88,7 +79,7 @@ impl<T: Serialize + DeserializeOwned> Spool<T> {
         Ok(())
     }
 
-    /// Calls `see` for every value; can be called repeatedly.
+    /// Calls `see` for every value; can be called repeatedly. A thread decodes the next values meanwhile.
     ///
     /// # Errors
     /// An error of `see` stops the iteration. A value that cannot be decoded is a defect.
@@ -96,23 +87,33 @@ impl<T: Serialize + DeserializeOwned> Spool<T> {
         &self,
         mut see: impl FnMut(T) -> Result<(), E>,
     ) -> Result<(), E> {
-        for block in &self.blocks {
-            let mut bytes = Vec::with_capacity(BLOCK_BYTES + BLOCK_BYTES / 4);
-            DeflateDecoder::new(&block[..]).read_to_end(&mut bytes)?;
-            read_values(&bytes, &mut see)?;
-        }
-        read_values(&self.open, &mut see)
+        std::thread::scope(|scope| {
+            let (sender, blocks) = sync_channel(1);
+            let decode_all = move || {
+                // A receiver that is gone does not want more.
+                self.blocks.iter().try_for_each(|it| sender.send(decode(it))).unwrap_or_default();
+            };
+            let thread = std::thread::Builder::new().name("spool".to_owned());
+            match self.blocks.is_empty() || thread.spawn_scoped(scope, decode_all).is_err() {
+                true => self.blocks.iter().try_for_each(|it| decode(it)?.into_iter().try_for_each(&mut see)),
+                false => blocks.iter().try_for_each(|it| it?.into_iter().try_for_each(&mut see)),
+            }
+        })?;
+        decode_values(&self.open)?.into_iter().try_for_each(see)
     }
 }
 
-fn read_values<T: DeserializeOwned, E: From<io::Error>>(
-    bytes: &[u8],
-    see: &mut impl FnMut(T) -> Result<(), E>,
-) -> Result<(), E> {
-    for value in serde_json::Deserializer::from_slice(bytes).into_iter() {
-        see(value.map_err(io::Error::from)?)?;
+/// Returns the values of a block.
+fn decode<T: DeserializeOwned>(block: &[u8]) -> io::Result<Vec<T>> {
+    decode_values(&decompress_size_prepended(block).map_err(io::Error::other)?)
+}
+
+fn decode_values<T: DeserializeOwned>(mut bytes: &[u8]) -> io::Result<Vec<T>> {
+    let mut values = Vec::new();
+    while !bytes.is_empty() {
+        values.push(take_value(&mut bytes)?);
     }
-    Ok(())
+    Ok(values)
 }
 
 #[cfg(test)]

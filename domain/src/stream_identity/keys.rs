@@ -138,11 +138,6 @@ impl KeyReader {
         self.marks.read(text).0
     }
 
-    /// Returns the hash of the address of an entry, as in [`IdentityKeys::address`].
-    pub fn address(&self, properties: &StreamProperties) -> u64 {
-        self.hash(&properties.url)
-    }
-
     /// Returns a number that is never 0.
     fn hash(&self, value: impl Hash) -> u64 {
         self.hasher.hash_one(value).max(1)

@@ -3,19 +3,19 @@
 //! Full blocks are written to the disk under a version that nobody reads; one small commit at the end makes them
 //! current. A bulk write that is never committed leaves no trace.
 
+use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::engine::block::Block;
-use crate::engine::disk::{BLOCK_WEIGHT, SLICE_WEIGHT_MAX, Slice};
 use crate::engine::shared::Shared;
 use crate::engine::state::{Pairs, Partition, pair_of};
-use crate::engine::value::Location;
 use crate::error::{Error, Result};
 use crate::record::{CollectionKind, EncodedRecord, Key, Record};
 use crate::write::Write;
 use crate::write::handle::WriterHandle;
 use crate::write::reply::Returned;
+use crate::write::staged_blocks::{Stage, StagedBlocks};
 use crate::write::writer::{Job, StageFill};
 
 /// Number of ids reserved at a time.
@@ -84,13 +84,12 @@ pub(crate) struct EncodedBulk {
     shared: Arc<Shared>,
     type_number: usize,
     owner: u64,
-    stage: u64,
     block: Block,
-    slice: Slice,
-    partition: Partition,
+    /// Number of blocks before this one.
+    n_blocks: u32,
+    blocks: StagedBlocks,
     ids: Vec<(u32, u32)>,
     index: Vec<(u32, u32)>,
-    is_committed: bool,
 }
 
 impl EncodedBulk {
@@ -103,20 +102,27 @@ impl EncodedBulk {
         n_bytes: u64,
         is_applied: bool,
     ) -> Result<Self> {
-        let stage =
+        let number =
             writer.request(|reply| Job::BeginStage { type_number, owner, n_bytes, is_applied, reply })?;
+        let stage = Stage {
+            writer: writer.clone(),
+            shared: Arc::clone(&shared),
+            type_number,
+            owner,
+            number,
+            blocks: BTreeMap::new(),
+            is_committed: false,
+        };
         Ok(Self {
             writer,
             shared,
             type_number,
             owner,
-            stage,
             block: Block::default(),
-            slice: Slice::default(),
-            partition: Partition::default(),
+            n_blocks: 0,
+            blocks: StagedBlocks::Idle(stage),
             ids: Vec::new(),
             index: Vec::new(),
-            is_committed: false,
         })
     }
 
@@ -126,10 +132,10 @@ impl EncodedBulk {
 
     pub(crate) fn put(&mut self, id: u32, bytes: Vec<u8>, keys: &[Key]) -> Result<()> {
         if !self.block.has_room_for(bytes.len()) {
-            self.close_block()?;
+            self.blocks.add(std::mem::take(&mut self.block))?;
+            self.n_blocks += 1;
         }
-        let number = self.partition.blocks.len() as u32;
-        self.ids.push((id, number));
+        self.ids.push((id, self.n_blocks));
         self.index.extend(keys.iter().map(|key| (pair_of(key), id)));
         self.block.records.push((id, bytes));
         Ok(())
@@ -148,53 +154,15 @@ impl EncodedBulk {
     }
 
     fn commit_with(mut self, fill: StageFill) -> Result<()> {
-        if !self.block.records.is_empty() {
-            self.close_block()?;
-        }
-        self.send()?;
+        let mut stage = self.blocks.finish(self.block)?;
         self.ids.sort_unstable();
         if let Some(twice) = self.ids.windows(2).find(|it| it[0].0 == it[1].0) {
             let collection = self.shared.record_type(self.type_number).name;
             return Err(Error::Taken { collection, index: "id", by: twice[0].0 });
         }
-        self.partition.ids = Pairs::new(std::mem::take(&mut self.ids));
-        self.partition.index = Pairs::new(std::mem::take(&mut self.index));
-        let partition = Box::new(self.partition.clone());
-        self.is_committed = self.writer.commit_stage(self.stage, partition, fill)?;
+        let (ids, index) = (Pairs::new(self.ids), Pairs::new(self.index));
+        let partition = Box::new(Partition { blocks: stage.blocks.clone(), ids, index });
+        stage.is_committed = self.writer.commit_stage(stage.number, partition, fill)?;
         Ok(())
-    }
-
-    fn close_block(&mut self) -> Result<()> {
-        let block = std::mem::take(&mut self.block);
-        let number = self.partition.blocks.len() as u32;
-        let disk_key = self.shared.block_key(self.type_number, self.owner, number, self.stage);
-        // The number of the stage is also the commit number of the value, which makes its cache key unique.
-        let value = self.shared.seal(self.type_number, &disk_key, self.stage, &block.encode())?;
-        let key = disk_key.encode();
-        if self.slice.weight() + Slice::weight_of(&key, value.len()).max(BLOCK_WEIGHT) > SLICE_WEIGHT_MAX {
-            self.send()?;
-        }
-        self.partition.blocks.insert(number, Location::new(self.stage, self.stage, &key, value.len()));
-        self.slice.put(key, value);
-        Ok(())
-    }
-
-    fn send(&mut self) -> Result<()> {
-        let slice = std::mem::take(&mut self.slice);
-        let stage = self.stage;
-        self.writer.request(|reply| Job::WriteStaged { stage, slice, reply })
-    }
-}
-
-impl Drop for EncodedBulk {
-    fn drop(&mut self) {
-        if !self.is_committed {
-            let disk_key = |(number, at): (&u32, &Location)| {
-                self.shared.block_key(self.type_number, self.owner, *number, at.version).encode()
-            };
-            let keys = self.partition.blocks.iter().map(disk_key).collect();
-            // If the store is closed already, the next start removes the staged values.
-            self.writer.submit_without_waiting(Job::AbandonStage { stage: self.stage, keys });
-        }
     }
 }

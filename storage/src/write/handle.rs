@@ -35,6 +35,9 @@ pub(crate) struct WriterHandle {
     thread: Arc<WriterThread>,
 }
 
+/// A job whose reply was not waited for yet.
+pub(crate) struct PendingReply<R>(oneshot::Receiver<Result<R>>);
+
 /// The writer thread, and the folder of a temporary store.
 struct WriterThread {
     queue: mpsc::WeakSender<Job>,
@@ -149,6 +152,31 @@ impl WriterHandle {
         answered.unwrap_or_else(|| Err(self.unanswered()))
     }
 
+    /// Submits a job on a thread that may block. Waits for a place in the queue only; the reply is that of
+    /// [`WriterHandle::wait_for`].
+    pub(crate) fn begin_request<R>(
+        &self,
+        job: impl FnOnce(oneshot::Sender<Result<R>>) -> Job,
+    ) -> Result<PendingReply<R>> {
+        let (reply, answer) = oneshot::channel();
+        self.request_job(job(reply), pin!(async { Ok(true) }))?;
+        Ok(PendingReply(answer))
+    }
+
+    /// Waits for the reply to a job, on a thread that may block.
+    pub(crate) fn wait_for<R>(&self, pending: PendingReply<R>) -> Result<R>
+    where
+        R: Send,
+    {
+        let mut answered = None;
+        let done = async {
+            answered = pending.0.await.ok();
+            Ok(true)
+        };
+        block_on(pin!(self.unless_hanging(pin!(done), || ())))?;
+        answered.unwrap_or_else(|| Err(self.unanswered()))
+    }
+
     fn request_job(&self, job: Job, done: Pin<&mut Done<'_>>) -> Result<bool> {
         block_on(pin!(self.submit(job, done, || ())))
     }
@@ -164,6 +192,11 @@ impl WriterHandle {
             }
             done.await
         };
+        self.unless_hanging(pin!(done), give_up).await
+    }
+
+    /// Waits for the end of a job. Gives up when the disk hangs.
+    async fn unless_hanging(&self, done: Pin<&mut Done<'_>>, give_up: impl FnOnce()) -> Result<bool> {
         tokio::select! {
             biased;
             done = done => done,

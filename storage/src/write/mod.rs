@@ -8,6 +8,7 @@ mod memory_update;
 pub(crate) mod overlay;
 pub(crate) mod reply;
 mod stage;
+mod staged_blocks;
 pub(crate) mod start;
 mod stop;
 mod sweep;

@@ -3,7 +3,7 @@
 //! Designed for half a million entries that are read one by one. It keeps the keys of each stored stream and of each entry,
 //! about 150 and 100 bytes, and none of their text. First all entries are [assigned](KnownStreams::assign) to streams by
 //! their keys; then one pass over the playlist counts the changes, and a second one, after [`KnownStreams::rewind`],
-//! writes them.
+//! writes them. The second pass knows what the first one has compared.
 //!
 //! ```text
 //!   store ── add ─▶ KnownStreams ◀─ assign ─────── keys of all entries
@@ -87,6 +87,8 @@ pub struct KnownStreams {
     assignment: Assignment,
     /// Positions of new entries with the address of another one. All others are the first.
     new_nths: HashMap<usize, u32>,
+    /// What was compared of each entry.
+    entries: Vec<EntryState>,
     /// Position of the next entry in the playlist.
     next: usize,
     counts: DeltaCounts,
@@ -105,6 +107,15 @@ struct KnownStream {
     is_seen: bool,
     /// The playlist contains it, and the account does not want it.
     is_left_out: bool,
+}
+
+/// The comparison of an entry with its stream.
+#[derive(Clone, Copy, Default)]
+struct EntryState {
+    /// It has another address.
+    is_moved: bool,
+    /// It has the same values; `None` until the first pass has compared them.
+    is_same: Option<bool>,
 }
 
 /// Numbers of entries by change.
@@ -215,6 +226,7 @@ impl KnownStreams {
             keys: Vec::new(),
             assignment: Assignment::default(),
             new_nths: HashMap::new(),
+            entries: Vec::new(),
             next: 0,
             counts: DeltaCounts::default(),
         }
@@ -252,6 +264,12 @@ impl KnownStreams {
         };
         self.assignment = assign(&self.order, &self.keys, entries, &rank);
         self.new_nths = self.positions_of_new(entries);
+        let is_moved = |(at, entry): (usize, &IdentityKeys)| {
+            let known = self.assignment.known_of_entry(at);
+            known.is_some_and(|it| self.keys[it].address() != entry.address())
+        };
+        let moved = entries.iter().enumerate().map(is_moved);
+        self.entries = moved.map(|is_moved| EntryState { is_moved, is_same: None }).collect();
     }
 
     /// Returns the positions of new entries whose address a known stream or an entry before has.
@@ -303,12 +321,14 @@ impl KnownStreams {
             self.counts.n_new += 1;
             return matched;
         };
-        matched.is_moved = self.keys[known].address() != self.reader.address(&matched.properties);
+        let state = &mut self.entries[at];
+        matched.is_moved = state.is_moved;
         let item = &mut self.items[known];
         item.is_seen = true;
         (matched.nth, matched.added_at, matched.updated_at) = (item.nth, item.added_at, item.updated_at);
         matched.is_edited = item.is_edited;
-        let is_same = item.fingerprint == fingerprint(&matched.properties, &matched.rule);
+        let compare = || item.fingerprint == fingerprint(&matched.properties, &matched.rule);
+        let is_same = *state.is_same.get_or_insert_with(compare);
         if is_same && item.last_seen.is_none() {
             self.counts.n_same += 1;
             matched.change = EntryChange::Unchanged(item.id);
