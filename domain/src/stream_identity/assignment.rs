@@ -1,6 +1,8 @@
 //! Assigns the entries of a playlist to known streams.
 
 use std::collections::HashSet;
+use std::sync::mpsc::sync_channel;
+use std::thread;
 
 use super::IdentityKey;
 use super::keys::IdentityKeys;
@@ -9,6 +11,8 @@ use super::keys::IdentityKeys;
 const NONE: u32 = u32::MAX;
 /// The least number of pairs with equal panel ids from which their names are compared. Fewer prove nothing.
 const PAIRS_MIN: u64 = 3;
+/// The least number of streams and entries for which a thread is worth its start.
+const THREAD_ROWS_MIN: usize = 10_000;
 
 /// The result of comparing a playlist with the known streams. Positions are those of the arguments.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -58,18 +62,14 @@ pub fn assign(
     rank: &dyn Fn(usize) -> u64,
 ) -> Assignment {
     let mut work = Work::new(known, entries);
+    let panel_ids = work.sorted(&|it| it.panel_id);
     // Also without the key, because addresses contain the ids.
-    work.check_panel_ids();
-    for key in order {
-        for part in 0..2 {
-            if work.is_done() {
-                return work.done;
-            }
-            work.compare(*key, part);
-        }
+    work.check_panel_ids(&panel_ids);
+    work.compare_all(order, &panel_ids);
+    if !work.is_done() {
+        work.pair_by_address(rank);
+        work.count_contested(order);
     }
-    work.pair_by_address(rank);
-    work.count_contested(order);
     work.done
 }
 
@@ -79,9 +79,11 @@ struct Work<'a> {
     done: Assignment,
     n_open_known: usize,
     n_open_entries: usize,
-    /// Hash and position of what counts for a key; entries have [`ENTRY`] set. Known streams come first.
-    rows: Vec<(u64, u32)>,
 }
+
+/// Hash and position of what counts for a key, in the order of the hashes; entries have [`ENTRY`] set. Known streams come
+/// first.
+type Rows = Vec<(u64, u32)>;
 
 /// Marks the position of an entry.
 const ENTRY: u32 = 1 << 31;
@@ -94,7 +96,7 @@ impl<'a> Work<'a> {
             ..Assignment::default()
         };
         let (n_open_known, n_open_entries) = (known.len(), entries.len());
-        Self { known, entries, done, n_open_known, n_open_entries, rows: Vec::new() }
+        Self { known, entries, done, n_open_known, n_open_entries }
     }
 
     fn is_done(&self) -> bool {
@@ -115,27 +117,18 @@ impl<'a> Work<'a> {
         self.n_open_entries -= 1;
     }
 
-    /// Sorts all known streams and entries by a hash; those whose hash is 0 are left out.
-    fn sort(&mut self, hash: impl Fn(&IdentityKeys) -> u64) -> Vec<(u64, u32)> {
-        let mut rows = std::mem::take(&mut self.rows);
-        rows.clear();
-        let of = |keys: &'a [IdentityKeys], mark: u32| {
-            keys.iter().zip(0_u32..).map(move |(it, at)| (it, at | mark))
-        };
-        let all = of(self.known, 0).chain(of(self.entries, ENTRY));
-        rows.extend(all.map(|(it, at)| (hash(it), at)).filter(|it| it.0 != 0));
-        rows.sort_unstable();
-        rows
+    /// Sorts all known streams and entries by a hash.
+    fn sorted(&self, hash: &dyn Fn(&IdentityKeys) -> u64) -> Rows {
+        sorted(self.known, self.entries, hash)
     }
 
     /// Compares the names of pairs with equal panel ids. If two hosts are in the playlist as before, equal numbers on both
     /// are those of two providers.
-    fn check_panel_ids(&mut self) {
+    fn check_panel_ids(&mut self, rows: &[(u64, u32)]) {
         let hosts = |of: &[IdentityKeys]| of.iter().map(|it| it.host).collect::<HashSet<u32>>();
         let (of_known, of_entries) = (hosts(self.known), hosts(self.entries));
-        let rows = self.sort(|it| it.panel_id);
         let mut agreement = PanelAgreement::default();
-        for (known, entry) in unique_pairs(&rows) {
+        for (known, entry) in unique_pairs(rows) {
             let (known, entry) = (&self.known[known as usize], &self.entries[(entry & !ENTRY) as usize]);
             if is_of_other_provider(known, entry, &of_known, &of_entries) {
                 continue;
@@ -144,26 +137,51 @@ impl<'a> Work<'a> {
             agreement.n_agreeing += u64::from(known.agrees_in_name(entry));
         }
         self.done.panel_ids = agreement;
-        self.rows = rows;
+    }
+
+    /// Compares by all keys, until nothing is left to compare. While one key compares, a thread sorts by the next one.
+    fn compare_all(&mut self, order: &[IdentityKey], panel_ids: &[(u64, u32)]) {
+        let is_trusted = self.done.panel_ids.is_trusted();
+        let counts = |it: &&IdentityKey| is_trusted || **it != IdentityKey::PanelId;
+        let parts = order.iter().filter(counts).flat_map(|key| (0..key.n_parts()).map(|part| (*key, part)));
+        let parts: Vec<(IdentityKey, usize)> = parts.collect();
+        let (known, entries) = (self.known, self.entries);
+        let rows = move |(key, part): (IdentityKey, usize)| match key {
+            // They are sorted already.
+            IdentityKey::PanelId => None,
+            _ => Some(sorted(known, entries, &|it| hash_of_part(it, key, part, is_trusted))),
+        };
+        let mut compare = |(key, part), rows: Option<Rows>| {
+            self.compare(key, part, rows.as_deref().unwrap_or(panel_ids));
+            self.is_done()
+        };
+        let Some((first, further)) = parts.split_first() else { return };
+        if compare(*first, rows(*first)) {
+            return;
+        }
+        thread::scope(|scope| {
+            let (sender, sorted) = sync_channel(0);
+            // A receiver that is gone needs no more.
+            let sort = move || further.iter().try_for_each(|it| sender.send((*it, rows(*it)))).unwrap_or(());
+            let is_large = known.len() + entries.len() >= THREAD_ROWS_MIN;
+            let thread = || thread::Builder::new().name("assign".to_owned()).spawn_scoped(scope, sort);
+            match is_large.then(thread) {
+                Some(Ok(_)) => drop(sorted.into_iter().any(|(part, rows)| compare(part, rows))),
+                Some(Err(_)) | None => drop(further.iter().any(|it| compare(*it, rows(*it)))),
+            }
+        });
     }
 
     /// Takes the pairs that agree in a key of which nobody else has this value.
-    fn compare(&mut self, key: IdentityKey, part: usize) {
-        let is_trusted = self.done.panel_ids.is_trusted();
-        if key == IdentityKey::PanelId && !is_trusted {
-            return;
-        }
-        // An address with a panel id is the same as the id.
-        let counts = move |it: &IdentityKeys| is_trusted || it.panel_id == 0 || !is_of_address(key);
-        let rows = self.sort(|it| if counts(it) { it.hashes(key)[part] } else { 0 });
+    fn compare(&mut self, key: IdentityKey, part: usize, rows: &[(u64, u32)]) {
         let hosts = |of: &[IdentityKeys]| of.iter().map(|it| it.host).collect::<HashSet<u32>>();
         let is_panel = key == IdentityKey::PanelId && !rows.is_empty();
         let (of_known, of_entries) = match is_panel {
             true => (hosts(self.known), hosts(self.entries)),
             false => Default::default(),
         };
-        let is_crowded = CrowdedHosts::new(self, &rows, key);
-        for (known, entry) in unique_pairs(&rows) {
+        let is_crowded = CrowdedHosts::new(self, rows, key);
+        for (known, entry) in unique_pairs(rows) {
             if !self.is_open(known) || !self.is_open(entry) {
                 continue;
             }
@@ -187,7 +205,6 @@ impl<'a> Work<'a> {
                 self.take(known, entry, key);
             }
         }
-        self.rows = rows;
     }
 
     /// Pairs what has the same address and is left: first those that agree in all else, then in order.
@@ -202,7 +219,7 @@ impl<'a> Work<'a> {
                 true => it.address,
                 false => 0,
             };
-            let rows = self.sort(hash);
+            let rows = self.sorted(&hash);
             for run in rows.chunk_by(|a, b| a.0 == b.0) {
                 let mut known: Vec<u32> =
                     run.iter().map(|it| it.1).filter(|it| it & ENTRY == 0 && self.is_open(*it)).collect();
@@ -216,7 +233,6 @@ impl<'a> Work<'a> {
                     self.take(known, entry, IdentityKey::Address);
                 }
             }
-            self.rows = rows;
         }
     }
 
@@ -228,7 +244,7 @@ impl<'a> Work<'a> {
             if self.is_done() {
                 break;
             }
-            let rows = self.sort(|it| it.hashes(*key)[0]);
+            let rows = self.sorted(&|it| it.hashes(*key)[0]);
             for run in rows.chunk_by(|a, b| a.0 == b.0) {
                 let n_entries = run.iter().filter(|it| it.1 & ENTRY != 0 && self.is_open(it.1)).count();
                 if n_entries >= 2 {
@@ -236,7 +252,6 @@ impl<'a> Work<'a> {
                         .extend(run.iter().map(|it| it.1).filter(|it| it & ENTRY == 0 && self.is_open(*it)));
                 }
             }
-            self.rows = rows;
         }
         self.done.n_contested = contested.len() as u64;
     }
@@ -262,6 +277,25 @@ impl CrowdedHosts {
 
     fn contains(&self, host: u32) -> bool {
         self.0.contains(&host)
+    }
+}
+
+/// Sorts known streams and entries by a hash; those whose hash is 0 are left out.
+fn sorted(known: &[IdentityKeys], entries: &[IdentityKeys], hash: &dyn Fn(&IdentityKeys) -> u64) -> Rows {
+    let mut rows = Vec::with_capacity(known.len() + entries.len());
+    for (keys, mark) in [(known, 0), (entries, ENTRY)] {
+        let marked = keys.iter().zip(0_u32..).map(|(it, at)| (hash(it), at | mark));
+        rows.extend(marked.filter(|it| it.0 != 0));
+    }
+    rows.sort_unstable();
+    rows
+}
+
+/// Returns the hash of a part of a key; 0 if it does not count. An address with a panel id is the same as the id.
+fn hash_of_part(keys: &IdentityKeys, key: IdentityKey, part: usize, is_trusted: bool) -> u64 {
+    match is_trusted || keys.panel_id == 0 || !is_of_address(key) {
+        true => keys.hashes(key)[part],
+        false => 0,
     }
 }
 

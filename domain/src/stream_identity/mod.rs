@@ -51,6 +51,14 @@ impl IdentityKey {
     /// All keys in the order in which they are compared if an account has no order of its own.
     pub const ALL: [Self; 6] =
         [Self::PanelId, Self::Address, Self::BareAddress, Self::GuideId, Self::NameAndGroup, Self::Name];
+
+    /// Returns the number of hashes that are compared one after the other.
+    fn n_parts(self) -> usize {
+        match self {
+            Self::BareAddress => 2,
+            Self::PanelId | Self::Address | Self::GuideId | Self::NameAndGroup | Self::Name => 1,
+        }
+    }
 }
 
 /// Completes "the same …".
