@@ -36,6 +36,7 @@ mod integrations;
 mod live_settings;
 mod matching;
 mod memory;
+mod panel_counts;
 mod permissions;
 mod plans;
 mod playlist;

@@ -610,6 +610,7 @@ async fn start_system(
         system.follow(models.clone(), base, Arc::new(may_connect));
         system.keep_health(models.clone());
         system.ask_devices(models.clone(), fetch.clone());
+        system.ask_panels(models.clone(), fetch.clone());
         system.import_vod(models.clone(), fetch.clone(), vod_interval);
         system.keep_past_in(models.clone(), past, recordings.clone());
         system.send_outputs(models.clone());

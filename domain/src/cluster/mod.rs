@@ -34,6 +34,8 @@
 //! - A process that is replaced and serves its viewers on keeps its leases: its successor keeps the incarnation valid,
 //!   and tells it until when. At that deadline it closes its sources, as every node does.
 //!
+//! What panels say about connections after a loss, and when it counts, is in [`panel_count`].
+//!
 //! Who may join, and by which certificate a node is known, is in [`token`] and [`certificate`].
 //!
 //! Which versions nodes write and read is in [`version`].
@@ -49,6 +51,7 @@ pub mod member;
 pub mod node;
 mod outbox;
 pub mod owner;
+pub mod panel_count;
 pub mod predecessor;
 pub mod record;
 pub mod rules;
