@@ -37,6 +37,7 @@
 pub mod account;
 pub mod account_addresses;
 pub mod account_group;
+pub mod address_owner;
 pub mod allowed_hours;
 pub mod audit;
 pub mod auto_sync;
