@@ -34,7 +34,7 @@
 //! - A process that is replaced and serves its viewers on keeps its leases: its successor keeps the incarnation valid,
 //!   and tells it until when. At that deadline it closes its sources, as every node does.
 //!
-//! What panels say about connections after a loss, and when it counts, is in [`panel_count`].
+//! [`panel_count`] decides when the number of connections that a panel shows after a loss counts.
 //!
 //! Who may join, and by which certificate a node is known, is in [`token`] and [`certificate`].
 //!

@@ -1,4 +1,4 @@
-//! What the panel of an account says about its connections after a machine was lost.
+//! Judges the number of connections that the panel of an account shows after a machine was lost.
 //!
 //! A machine without power closes no connection, so its slots cool for [`CRASH_COOLING`](super::rules::CRASH_COOLING). A
 //! panel counts the connections of a login (`active_cons`) and may show earlier that they are gone. Nothing is opened to

@@ -1,4 +1,4 @@
-//! What holds for any text behind the `|` of an address, for tests and fuzzing.
+//! Properties of any text behind the `|` of an address, for tests and fuzzing.
 
 use super::{PlaylistEntry, PlaylistItem, PlaylistLimits, PlaylistParser};
 use crate::entry_details::PLAYER_OPTIONS_MAX;
