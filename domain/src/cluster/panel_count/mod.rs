@@ -118,7 +118,9 @@ impl PanelCounts {
         may_ask: &dyn Fn(AccountId, ProfileId) -> bool,
         now: BootTime,
     ) -> Option<PanelQuestion> {
-        let urgent = |it: &PanelQuestion| self.is_waited_for(it, &tables[&it.pool], process, now);
+        let urgent = |it: &PanelQuestion| {
+            tables.get(&it.pool).is_some_and(|table| self.is_waited_for(it, table, process, now))
+        };
         let all: Vec<PanelQuestion> = self.questions(tables, now);
         let due = all.iter().find(|it| urgent(it) && may_ask(it.account, it.profile));
         let due = due.or_else(|| {
@@ -209,8 +211,8 @@ impl PanelCounts {
         process: ProcessId,
         now: BootTime,
     ) -> bool {
-        let wants = |it: &&(ProfileId, AccountId)| it.0 == question.profile;
-        let first = table.waiters.iter().find(|it| it.profiles.iter().any(|it| wants(&it)));
+        let is_wanted = |it: &(ProfileId, AccountId)| it.0 == question.profile;
+        let first = table.waiters.iter().find(|it| it.profiles.iter().any(is_wanted));
         !question.leases.lost.is_empty()
             && first.is_some_and(|it| it.lease.process == process)
             && self.may_ask_again(question.profile, QUESTION_INTERVAL, now)
