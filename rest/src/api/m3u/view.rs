@@ -275,7 +275,7 @@ pub(crate) struct M3UAccountView {
     /// Seconds for which the connections of a machine of a cluster that was lost count, after the 20 s until other nodes take
     /// over. `null` is 30 s, or less if the panel of the account shows that they are gone. `release_delay` counts if it is
     /// longer.
-    #[field(edit, at_least = 0, at_most = 3_600)]
+    #[field(edit, at_least = 0, at_most = 3_600, example = "15")]
     crash_cooling: Option<f64>,
 }
 
