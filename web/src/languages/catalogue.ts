@@ -11,6 +11,7 @@ import type { text as guideText } from '../pages/guide/text';
 import type { text as guideChoiceText } from '../pages/common/guide/text';
 import type { guideText as guideSourcesText } from '../pages/sources/guides/text';
 import type { text as healthText } from '../pages/health/text';
+import type { text as historyText } from '../pages/history/text';
 import type { identityText } from '../pages/sources/identityText';
 import type { text as integrationsText } from '../pages/integrations/text';
 import type { text as libraryText } from '../pages/library/text';
@@ -56,6 +57,7 @@ export interface Catalogue {
 	guideChoice: Texts<typeof guideChoiceText>;
 	guideSources: Texts<typeof guideSourcesText>;
 	health: Texts<typeof healthText>;
+	history: Texts<typeof historyText>;
 	identity: Texts<typeof identityText>;
 	integrations: Texts<typeof integrationsText>;
 	library: Texts<typeof libraryText>;

@@ -25,6 +25,11 @@ const UNIQUE: Record<string, string> = {
 	'pages/health/Health.svelte: value.lacking_confinement (lacking.part)': 'the gateway lists each part once',
 	'pages/health/Health.svelte: value.problems (problem.key)':
 		'the gateway makes the key from the kind and the id of what has the problem',
+	'pages/history/ChartTable.svelte: rows (row.at)': 'steps, one after the other',
+	'pages/history/History.svelte: lineCharts(answer) (chart.key)': 'constants',
+	'pages/history/History.svelte: strips(answer) (strip.key)': 'constants',
+	'pages/history/LinePlot.svelte: chart.lines (line.key)': 'constants',
+	'pages/history/StripChart.svelte: parts (part.start)': 'positions, ascending',
 	'pages/integrations/Events.svelte: events (it.event)': 'types of events',
 	'pages/integrations/Fields.svelte: options (option)': 'entries of a set',
 	'pages/now/Demo.svelte: sources.value (source.name)': 'built into the gateway; the name is the id',

@@ -5,6 +5,7 @@ export const icons = {
 	archive: 'M3 5h18v4H3zM5 9v10h14V9M10 13h4',
 	back: 'M19 12H5m6-6-6 6 6 6',
 	channel: 'M3 7h18v12H3zM8 3l4 4 4-4',
+	chart: 'M4 4v16h16M8 15l3-5 4 3 4-7',
 	check: 'M5 12.5 10 17 19 7',
 	close: 'M6 6l12 12M18 6 6 18',
 	copy: 'M9 9h11v11H9zM5 15H4V4h11v1',
