@@ -6,6 +6,7 @@ import type { text as channelGuidesText } from '../pages/channels/guides/text';
 import type { text as channelsText } from '../pages/channels/text';
 import type { chartText } from '../lib/chart/text';
 import type { common } from '../lib/i18n';
+import type { lastHourText } from '../pages/history/lastHourText';
 import type { gridText } from '../lib/list/text';
 import type { text as guideText } from '../pages/guide/text';
 import type { text as guideChoiceText } from '../pages/common/guide/text';
@@ -60,6 +61,7 @@ export interface Catalogue {
 	history: Texts<typeof historyText>;
 	identity: Texts<typeof identityText>;
 	integrations: Texts<typeof integrationsText>;
+	lastHour: Texts<typeof lastHourText>;
 	library: Texts<typeof libraryText>;
 	lineups: Texts<typeof lineupsText>;
 	list: Texts<typeof listText>;

@@ -28,6 +28,7 @@ const UNIQUE: Record<string, string> = {
 	'pages/history/ChartTable.svelte: rows (row.at)': 'steps, one after the other',
 	'pages/history/History.svelte: lineCharts(answer) (chart.key)': 'constants',
 	'pages/history/History.svelte: strips(answer) (strip.key)': 'constants',
+	'pages/history/LastHour.svelte: plots (plot.key)': 'constants',
 	'pages/history/LinePlot.svelte: chart.lines (line.key)': 'constants',
 	'pages/history/StripChart.svelte: parts (part.start)': 'positions, ascending',
 	'pages/integrations/Events.svelte: events (it.event)': 'types of events',

@@ -18,7 +18,8 @@ export const text = texts('history', {
 	range: 'Time',
 	ranges: { '6h': '6 hours', '24h': '24 hours', '7d': '7 days', '60d': '60 days' },
 	off: 'The history is off',
-	offText: 'Nothing is kept. The settings switch it on; the demo and gateways without a data folder have none.',
+	offText:
+		'Nothing is kept. The settings switch it on; the demo and gateways without a data folder have none.',
 	offUser: 'No history of users is kept',
 	offUserText: 'Rates and viewers of each user are kept only if the settings say so.',
 	toSettings: 'Open the settings',
