@@ -40,7 +40,7 @@ export const backups: Texts<typeof text> = {
 	deleted: 'Eliminato.',
 	restoreTitle: 'Ripristina un backup',
 	restoreText: (name, made) =>
-		`Tutto torna a ${name}, creato ${made}. Le modifiche successive andranno perse, anche utenti e password. I flussi terminano al riavvio del gateway.`,
+		`Tutto torna a ${name}, creato il ${made}. Le modifiche successive andranno perse, anche utenti e password. I flussi terminano al riavvio del gateway.`,
 	key: 'Contenuto del file chiave',
 	keyHint: 'Solo se il backup viene da un’altra installazione. Altrimenti lascia vuoto.',
 	tasks: {

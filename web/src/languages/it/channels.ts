@@ -255,7 +255,7 @@ export const channels: Texts<typeof text> = {
 	usedBy: 'Canali che lo usano',
 	usedByNone: 'Nessun canale lo usa.',
 	measured: (size, video, audio) => [size, video, audio].filter(Boolean).join(', '),
-	failures: (n, of) => `${number(n)} di ${plural(of, '1 apertura', `${number(of)} aperture`)} non riuscite`,
+	failures: (n, of) => `aperture non riuscite: ${number(n)} di ${number(of)}`,
 	lastCause: (cause) => `ultima causa: ${cause}`,
 	firstPacket: (ms) => `primi dati dopo ${number(ms)} ms`,
 	keyFrames: (seconds) =>

@@ -44,7 +44,7 @@ export const integrations: Texts<typeof text> = {
 	pausedTitle: 'Non viene inviato nulla',
 	pausedText: (reason) =>
 		`L’integrazione è in pausa: ${reason}. Gli eventi attendono finché non la riprendi.`,
-	failingText: (since) => `Le consegne non riescono da ${since}. Vengono ritentate.`,
+	failingText: (since) => `Le consegne non riescono dal ${since}. Vengono ritentate.`,
 	offText: 'L’integrazione è disattivata. Non riceve nuovi eventi; quelli in attesa restano.',
 	resume: 'Riprendi',
 	toPlugin: 'Vai al plugin',
@@ -125,7 +125,7 @@ export const integrations: Texts<typeof text> = {
 	signed: 'Le richieste sono firmate con un segreto, secondo Standard Webhooks.',
 	unsigned:
 		'Le richieste non sono firmate. Con un segreto la destinazione può verificare che provengano da questo gateway.',
-	oldUntil: (until) => `Sono firmate anche con il segreto precedente, fino a ${until}.`,
+	oldUntil: (until) => `Sono firmate anche con il segreto precedente, fino al ${until}.`,
 	makeSecret: 'Crea un segreto',
 	rotate: 'Sostituisci il segreto',
 	rotateTitle: 'Sostituire il segreto?',

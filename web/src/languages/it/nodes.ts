@@ -34,7 +34,7 @@ export const nodes: Texts<typeof text> = {
 	drained: (name) => `${name} è in svuotamento.`,
 	endDrain: 'Termina lo svuotamento',
 	drainEnded: (name) => `${name} può di nuovo aprire canali.`,
-	drainEnds: (time) => `spettatori fino a ${time}`,
+	drainEnds: (time) => `spettatori fino alle ${time}`,
 	clock: (ms) => (ms === 0 ? '0 ms' : `${ms < 0 ? '−' : '+'}${millis(Math.abs(ms))}`),
 	written: (version) => `I nodi scrivono la versione ${String(version)} dei dati.`,
 	readLater: (version) => `Tutti leggono la versione ${String(version)}.`,

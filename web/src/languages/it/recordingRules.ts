@@ -148,7 +148,7 @@ export const recordingRules: Texts<typeof ruleText> = {
 		from: (start, end) => `${start} – ${end}`,
 		alternative: (time) => `Lo stesso episodio va di nuovo in onda: ${time}.`,
 		take: 'Registra quella trasmissione',
-		taken: (time) => `Verrà registrata la trasmissione di ${time}.`,
+		taken: (time) => `Verrà registrata la trasmissione: ${time}.`,
 		count: (n) =>
 			plural(n, '1 registrazione non avrà connessione', `${number(n)} registrazioni non avranno connessione`),
 		others: (n) => plural(n, 'Un’altra è segnata qui sotto.', `Altre ${number(n)} sono segnate qui sotto.`),

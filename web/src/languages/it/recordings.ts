@@ -68,7 +68,7 @@ export const recordings: Texts<typeof text> = {
 	stopped: 'La registrazione è stata fermata.',
 	extend: 'Prolunga',
 	extendBy: (minutes) => `Di ${minutes}`,
-	extended: (end) => `La registrazione finisce alle ${end}.`,
+	extended: (end) => `Nuova fine della registrazione: ${end}.`,
 	deleteTitle: (name) => `Eliminare la registrazione di ${name}?`,
 	deleteText: 'Si elimina anche il file. Non si può annullare.',
 	deleteScheduled: 'Non verrà effettuata. Non si può annullare.',

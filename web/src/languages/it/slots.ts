@@ -18,7 +18,7 @@ export const slots: Texts<typeof text> = {
 	used: (n) => `${number(n)} in uso`,
 	waiting: 'In attesa',
 	purposes: { live: '', preview: 'anteprima', trial: 'prova', vod: 'film o episodio' },
-	since: (time) => `da ${time}`,
+	since: (time) => `iniziata ${time}`,
 	groups: 'Gruppi di server',
 	inactive: 'non attivo',
 	all: (n) => `Mostra tutti (${number(n)})`,

@@ -210,7 +210,7 @@ export const sources: Texts<typeof text> = {
 	connectionsText:
 		'Ogni profilo è un accesso con un limite proprio. Un profilo diverso dal predefinito modifica gli indirizzi dei flussi con un modello.',
 	inUse: (n, of) => (of > 0 ? `${number(n)} di ${number(of)} in uso` : `${number(n)} in uso, nessun limite`),
-	discovered: (n) => `Il fornitore ne ha rifiutate più di ${number(n)}.`,
+	discovered: (n) => `Il fornitore ne accetta solo ${number(n)}.`,
 	defaultProfile: 'predefinito',
 	loginStates: {
 		unknown: 'accesso non verificato',

@@ -74,7 +74,7 @@ export const users: Texts<typeof text> = {
 	hoursUntil: (day, n) => `${day}, orario ${number(n)}, alle`,
 	addHours: (day) => `Aggiungi orario: ${day}`,
 	removeHours: (day, n) => `Rimuovi orario ${number(n)}: ${day}`,
-	copyHours: (day) => `Usa gli orari di ${day} per tutti i giorni`,
+	copyHours: (day) => `Usa questi orari per tutti i giorni: ${day}`,
 	playerPassword: 'Password per i lettori',
 	playerPasswordHint:
 		'Per lettori e indirizzi, così che non contengano la password di accesso. Se manca, gli indirizzi contengono un segreto creato dal gateway.',

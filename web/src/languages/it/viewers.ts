@@ -28,7 +28,7 @@ export const viewers: Texts<typeof text> = {
 		stop: 'Disconnetti',
 	},
 	anonymous: 'senza accesso',
-	from: (time) => `da ${time}`,
+	from: (time) => `del ${time}`,
 	watching: (time) => `da ${time}`,
 	formats: {
 		mpegts: 'MPEG-TS',

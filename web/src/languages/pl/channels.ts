@@ -32,7 +32,7 @@ export const channels: Texts<typeof text> = {
 	onlys: {
 		any: 'Wszystko',
 		streamless: 'Bez strumieni',
-		stale: 'Ze znikniętymi strumieniami',
+		stale: 'Ze strumieniami spoza listy',
 		edited: 'Zmienione ręcznie',
 		unguided: 'Bez przewodnika',
 	},

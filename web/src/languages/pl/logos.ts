@@ -31,7 +31,7 @@ export const logos: Texts<typeof text> = {
 	fileHint: (n) => `PNG, JPEG, WebP, GIF lub SVG, do ${bytes(n)}.`,
 	fileMissing: 'Wybierz plik.',
 	uploaded: 'przesłane',
-	usedBy: (n) => (n === 0 ? 'Żaden kanał go nie używa.' : `Używa go ${nChannels(n)}:`),
+	usedBy: (n) => (n === 0 ? 'Żaden kanał go nie używa.' : `Kanały, które go używają (${number(n)}):`),
 	saved: 'Zapisano.',
 	uploading: 'Przesyłanie',
 };

@@ -63,7 +63,7 @@ export const recordings: Texts<typeof text> = {
 	stopped: 'Nagrywanie zatrzymano.',
 	extend: 'Przedłuż',
 	extendBy: (minutes) => `O ${minutes}`,
-	extended: (end) => `Nagranie skończy się o ${end}.`,
+	extended: (end) => `Nowy koniec nagrania: ${end}.`,
 	deleteTitle: (name) => `Usunąć nagranie ${name}?`,
 	deleteText: 'Jego plik też zostanie usunięty. Nie można tego cofnąć.',
 	deleteScheduled: 'Nie zostanie wykonane. Nie można tego cofnąć.',

@@ -18,7 +18,7 @@ export const slots: Texts<typeof text> = {
 	used: (n) => `w użyciu: ${number(n)}`,
 	waiting: 'Czekają',
 	purposes: { live: '', preview: 'podgląd', trial: 'test', vod: 'film lub odcinek' },
-	since: (time) => `od ${time}`,
+	since: (time) => `rozpoczęte ${time}`,
 	groups: 'Grupy serwerów',
 	inactive: 'nieaktywny',
 	all: (n) => `Pokaż wszystkie (${number(n)})`,

@@ -168,11 +168,11 @@ export const sources: Texts<typeof text> = {
 	vodOff: 'Filmy i seriale są wyłączone',
 	vodOffText: 'Po włączeniu wybierz tu kategorie do importu.',
 	vodOn: 'Włącz filmy i seriale',
-	removeStale: 'Usuń znikłe tytuły',
+	removeStale: 'Usuń nieaktualne tytuły',
 	staleTitle: 'Usunąć tytuły, których to źródło już nie podaje?',
 	staleText: 'Tytuły z innego źródła zostają tam. Nie można tego cofnąć.',
 	staleAction: 'Usuń',
-	staleNone: 'Żaden tytuł nie zniknął.',
+	staleNone: 'Żaden tytuł nie jest nieaktualny.',
 	staleRemoved: (versions, titles) =>
 		`Usunięto: ${counted(versions, 'wersja', 'wersje', 'wersji')} i ${nTitles(titles)}.`,
 	vodRefresh: 'Odśwież filmy i seriale',
@@ -206,7 +206,7 @@ export const sources: Texts<typeof text> = {
 	connectionsText:
 		'Każdy profil to logowanie z własnym limitem. Profil inny niż domyślny zmienia adresy strumieni według wzorca.',
 	inUse: (n, of) => (of > 0 ? `w użyciu ${number(n)} z ${number(of)}` : `w użyciu ${number(n)}, bez limitu`),
-	discovered: (n) => `Dostawca odmówił więcej niż ${number(n)}.`,
+	discovered: (n) => `Dostawca dopuszcza tylko ${number(n)}.`,
 	defaultProfile: 'domyślny',
 	loginStates: {
 		unknown: 'logowania nie sprawdzono',

@@ -28,7 +28,7 @@ export const viewers: Texts<typeof text> = {
 		stop: 'Rozłącz',
 	},
 	anonymous: 'bez logowania',
-	from: (time) => `od ${time}`,
+	from: (time) => `z ${time}`,
 	watching: (time) => `przez ${time}`,
 	formats: {
 		mpegts: 'MPEG-TS',
