@@ -55,6 +55,7 @@ const UNIQUE: Record<string, string> = {
 	'pages/sources/NewSource.svelte: BOX_VALUES (name)': 'constants',
 	'pages/users/AllowedHours.svelte: inWeekOrder(DAYS) (day)': 'constants',
 	'pages/users/UserPanel.svelte: OUTPUT_FORMATS (format)': 'constants',
+	'pages/watch/ChannelRail.svelte: lines (index)': 'positions, ascending',
 	'pages/watch/PastProgrammes.svelte: playable (it.id)':
 		'ids of guide channel and start; the guide keeps one programme for each start',
 	'shell/Layout.svelte: groups (name)': 'constants',
