@@ -1,4 +1,4 @@
-import { bytes } from '$lib/i18n';
+import { bytes, number } from '$lib/i18n';
 import type { text } from '../../pages/logos/text';
 import type { Texts } from '../catalogue';
 import { nChannels, nLogos } from './nouns';
