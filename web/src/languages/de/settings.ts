@@ -180,6 +180,11 @@ const saidInGroup: Record<string, Record<string, Said>> = {
 			'Eines je Zeile: MUSTER => ERSATZ. Mit movie:, series: oder channel: davor nur für eine Art.',
 		],
 	},
+	history_settings: {
+		enabled: ['Verlauf von Raten und Zuschauern aufbewahren', 'In Dateien fester Größe im Datenordner.'],
+		users: ['Verlauf jedes Benutzers aufbewahren', 'Das Ausschalten löscht, was aufbewahrt wurde.'],
+		user_days: ['Tage, für die der Verlauf von Benutzern aufbewahrt wird', 'Von 1 bis 60.'],
+	},
 	dvr_settings: { retention_count: ['Aufnahmen, die bleiben', '0 behält alle.'] },
 };
 
@@ -210,6 +215,7 @@ export const settings: Texts<typeof text> = {
 		user_limit_settings: 'Limits der Benutzer',
 		tuner_settings: 'Tuner',
 		network_access: 'Zugriff aus Netzen',
+		history_settings: 'Verlauf',
 		backup_settings: 'Sicherungen',
 		proxy_settings: 'Technik',
 	},

@@ -187,6 +187,14 @@ const saidInGroup: Record<string, Record<string, Said>> = {
 			'Uno por línea: PATRÓN => SUSTITUCIÓN. Con movie:, series: o channel: delante para un solo tipo.',
 		],
 	},
+	history_settings: {
+		enabled: [
+			'Guardar el historial de tasas y espectadores',
+			'En archivos de tamaño fijo de la carpeta de datos.',
+		],
+		users: ['Guardar el historial de cada usuario', 'Al desactivarlo se elimina lo guardado.'],
+		user_days: ['Días que se guarda el historial de los usuarios', 'De 1 a 60.'],
+	},
 	dvr_settings: { retention_count: ['Grabaciones que se conservan', '0 las conserva todas.'] },
 };
 
@@ -216,6 +224,7 @@ export const settings: Texts<typeof text> = {
 		user_limit_settings: 'Límites de usuarios',
 		tuner_settings: 'Sintonizador',
 		network_access: 'Acceso desde redes',
+		history_settings: 'Historial',
 		backup_settings: 'Copias de seguridad',
 		proxy_settings: 'Motor',
 	},

@@ -198,6 +198,17 @@ const saidInGroup: Record<string, Record<string, Said>> = {
 			'Un par ligne : MOTIF => REMPLACEMENT. Précédé de movie:, series: ou channel: pour un seul type.',
 		],
 	},
+	history_settings: {
+		enabled: [
+			'Conserver l’historique des débits et des spectateurs',
+			'Dans des fichiers de taille fixe du dossier de données.',
+		],
+		users: [
+			'Conserver l’historique de chaque utilisateur',
+			'La désactivation supprime ce qui a été conservé.',
+		],
+		user_days: ['Jours de conservation de l’historique des utilisateurs', 'De 1 à 60.'],
+	},
 	dvr_settings: { retention_count: ['Enregistrements conservés', '0 les conserve tous.'] },
 };
 
@@ -228,6 +239,7 @@ export const settings: Texts<typeof text> = {
 		user_limit_settings: 'Limites des utilisateurs',
 		tuner_settings: 'Tuner',
 		network_access: 'Accès depuis les réseaux',
+		history_settings: 'Historique',
 		backup_settings: 'Sauvegardes',
 		proxy_settings: 'Moteur',
 	},

@@ -195,6 +195,14 @@ const saidInGroup: Record<string, Record<string, Said>> = {
 			'Uno per riga: MODELLO => SOSTITUZIONE. Con movie:, series: o channel: davanti per un solo tipo.',
 		],
 	},
+	history_settings: {
+		enabled: [
+			'Conserva la cronologia di bitrate e spettatori',
+			'In file di dimensione fissa nella cartella dei dati.',
+		],
+		users: ['Conserva la cronologia di ogni utente', 'La disattivazione elimina ciò che è stato conservato.'],
+		user_days: ['Giorni di conservazione della cronologia degli utenti', 'Da 1 a 60.'],
+	},
 	dvr_settings: { retention_count: ['Registrazioni da conservare', '0 le conserva tutte.'] },
 };
 
@@ -225,6 +233,7 @@ export const settings: Texts<typeof text> = {
 		user_limit_settings: 'Limiti degli utenti',
 		tuner_settings: 'Tuner',
 		network_access: 'Accesso dalle reti',
+		history_settings: 'Cronologia',
 		backup_settings: 'Backup',
 		proxy_settings: 'Motore',
 	},

@@ -11,8 +11,10 @@ import { guide } from './guide';
 import { guideChoice } from './guideChoice';
 import { guideSources } from './guideSources';
 import { health } from './health';
+import { history } from './history';
 import { identity } from './identity';
 import { integrations } from './integrations';
+import { lastHour } from './lastHour';
 import { library } from './library';
 import { lineups } from './lineups';
 import { list } from './list';
@@ -52,8 +54,10 @@ const pl: Catalogue = {
 	guideChoice,
 	guideSources,
 	health,
+	history,
 	identity,
 	integrations,
+	lastHour,
 	library,
 	lineups,
 	list,

@@ -185,6 +185,11 @@ const saidInGroup: Record<string, Record<string, Said>> = {
 			'Po jednym w wierszu: WZORZEC => ZAMIANA. Z movie:, series: lub channel: na początku tylko dla jednego rodzaju.',
 		],
 	},
+	history_settings: {
+		enabled: ['Przechowuj historię przepływności i widzów', 'W plikach stałego rozmiaru w folderze danych.'],
+		users: ['Przechowuj historię każdego użytkownika', 'Wyłączenie usuwa to, co przechowano.'],
+		user_days: ['Dni przechowywania historii użytkowników', 'Od 1 do 60.'],
+	},
 	dvr_settings: { retention_count: ['Liczba zachowywanych nagrań', '0 zachowuje wszystkie.'] },
 };
 
@@ -215,6 +220,7 @@ export const settings: Texts<typeof text> = {
 		user_limit_settings: 'Limity użytkowników',
 		tuner_settings: 'Tuner',
 		network_access: 'Dostęp z sieci',
+		history_settings: 'Historia',
 		backup_settings: 'Kopie zapasowe',
 		proxy_settings: 'Silnik',
 	},

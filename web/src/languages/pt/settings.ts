@@ -175,6 +175,14 @@ const saidInGroup: Record<string, Record<string, Said>> = {
 			'Um por linha: PADRÃO => SUBSTITUIÇÃO. Com movie:, series: ou channel: antes, para um só tipo.',
 		],
 	},
+	history_settings: {
+		enabled: [
+			'Guardar o histórico de taxas e espectadores',
+			'Em arquivos de tamanho fixo na pasta de dados.',
+		],
+		users: ['Guardar o histórico de cada usuário', 'Ao desativar, o que foi guardado é eliminado.'],
+		user_days: ['Dias de conservação do histórico dos usuários', 'De 1 a 60.'],
+	},
 	dvr_settings: { retention_count: ['Gravações a manter', '0 mantém todas.'] },
 };
 
@@ -204,6 +212,7 @@ export const settings: Texts<typeof text> = {
 		user_limit_settings: 'Limites de usuários',
 		tuner_settings: 'Sintonizador',
 		network_access: 'Acesso de redes',
+		history_settings: 'Histórico',
 		backup_settings: 'Backups',
 		proxy_settings: 'Motor',
 	},
