@@ -23,6 +23,7 @@ use services::auth::{Auth, SetupCode};
 use services::backups::Backups;
 use services::files::{Files, Folder};
 use services::guide::Guides;
+use services::history::{History, HistoryParts};
 use services::logo_cache::LogoCache;
 use services::matching::Matching;
 use services::plugins::{InstalledPlugins, PluginProcesses};
@@ -128,6 +129,8 @@ pub struct OperationContext {
     /// Delivers events to integrations.
     pub integrations: Integrations,
     pub admission: Arc<Admission>,
+    /// Rates and viewers over days and weeks.
+    pub history: History,
     /// Lines of the log, if this gateway shows them.
     pub recent_log: OnceLock<RecentLog>,
     /// True once the gateway has begun to stop.
@@ -167,6 +170,7 @@ impl Contexts {
         let titles = Titles::new(models.clone(), system.vod_importer());
         let backups =
             Backups::new(models.clone(), files.clone(), DataFolder::new(&config.data_dir), events.clone());
+        let history = history(&config, &models, system);
         let networks = Arc::new(NetworkAccess::new(&config, &models, &events));
         let plugin_processes = Arc::new(PluginProcesses::new(system));
         let (archives, is_draining) = (Arc::default(), Arc::default());
@@ -256,6 +260,7 @@ impl Contexts {
                 setup_code: SetupCode::generate(),
                 integrations: system.integrations(),
                 admission,
+                history,
                 recent_log: OnceLock::new(),
                 is_draining,
                 has_successor: AtomicBool::new(false),
@@ -286,6 +291,19 @@ impl Contexts {
         };
         Ok(Self { frame, rest, players })
     }
+}
+
+/// Makes the history of this gateway. It measures once the gateway lets it.
+fn history(config: &Config, models: &Models, system: &Arc<System>) -> History {
+    let parts = HistoryParts {
+        models: models.clone(),
+        switchboard: system.switchboard(),
+        vod: system.vod(),
+        time_shift: system.time_shift(),
+        recorder: system.recorder(),
+        system: Arc::downgrade(system),
+    };
+    History::new(parts, &config.data_dir)
 }
 
 impl RestContext {

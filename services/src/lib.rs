@@ -11,6 +11,7 @@ pub mod event_watch;
 pub mod files;
 mod followed_guides;
 pub mod guide;
+pub mod history;
 pub mod http_client;
 pub mod image_types;
 mod library;

@@ -141,6 +141,8 @@ pub struct Gateway {
     recording_rules: AbortOnDropHandle<()>,
     discovery: Option<Discovery>,
     backup_schedule: Option<AbortOnDropHandle<()>>,
+    /// Present if the history is kept.
+    history: Option<AbortOnDropHandle<()>>,
     /// Present if this machine is a node that shares the configuration.
     node_port: Option<NodePort>,
     strm_schedule: AbortOnDropHandle<()>,
@@ -329,6 +331,7 @@ impl Gateway {
             recording_rules,
             discovery,
             backup_schedule: None,
+            history: None,
             node_port,
             strm_schedule,
             names,
@@ -363,6 +366,12 @@ impl Gateway {
         self.context.operation.backups.enable();
         let schedule = follow_schedule(self.context.operation.backups.clone());
         self.backup_schedule = Some(AbortOnDropHandle::new(runtimes.work.spawn(schedule)));
+    }
+
+    /// Keeps the history of rates and viewers in the data folder.
+    pub(crate) fn keep_history(&mut self, runtimes: &Runtimes) {
+        let following = self.context.operation.history.clone().follow();
+        self.history = Some(AbortOnDropHandle::new(runtimes.work.spawn(following)));
     }
 
     /// Waits until a restoration wants the gateway to stop and to start again with the restored store. Without this call,

@@ -25,6 +25,12 @@ const UNIQUE: Record<string, string> = {
 	'pages/health/Health.svelte: value.lacking_confinement (lacking.part)': 'the gateway lists each part once',
 	'pages/health/Health.svelte: value.problems (problem.key)':
 		'the gateway makes the key from the kind and the id of what has the problem',
+	'pages/history/ChartTable.svelte: rows (row.at)': 'steps, one after the other',
+	'pages/history/History.svelte: lineCharts(answer) (chart.key)': 'constants',
+	'pages/history/History.svelte: strips(answer) (strip.key)': 'constants',
+	'pages/history/LastHour.svelte: plots (plot.key)': 'constants',
+	'pages/history/LinePlot.svelte: chart.lines (line.key)': 'constants',
+	'pages/history/StripChart.svelte: parts (part.start)': 'positions, ascending',
 	'pages/integrations/Events.svelte: events (it.event)': 'types of events',
 	'pages/integrations/Fields.svelte: options (option)': 'entries of a set',
 	'pages/now/Demo.svelte: sources.value (source.name)': 'built into the gateway; the name is the id',
@@ -39,6 +45,7 @@ const UNIQUE: Record<string, string> = {
 	'pages/recordings/ChosenField.svelte: ids (id)': 'sent without duplicates, and added once',
 	'pages/recordings/Conflicts.svelte: lost.slice(0, NAMED_MAX) (it.recording_id)':
 		'one entry for each recording',
+	'pages/recordings/DaysField.svelte: inWeekOrder([...words.days.keys()]) (day)': 'days of a week',
 	'pages/recordings/PaddingFields.svelte: paddings (name)': 'constants',
 	'pages/recordings/Storage.svelte: storage.users (user.user_id)': 'one entry for each user',
 	'pages/recordings/StorageLimits.svelte: LIMITS (name)': 'constants',
@@ -52,8 +59,9 @@ const UNIQUE: Record<string, string> = {
 		'ids; one entry for each profile',
 	'pages/sources/AccountForm.svelte: BOX_VALUES (name)': 'constants',
 	'pages/sources/NewSource.svelte: BOX_VALUES (name)': 'constants',
-	'pages/users/AllowedHours.svelte: DAYS (day)': 'constants',
+	'pages/users/AllowedHours.svelte: inWeekOrder(DAYS) (day)': 'constants',
 	'pages/users/UserPanel.svelte: OUTPUT_FORMATS (format)': 'constants',
+	'pages/watch/ChannelRail.svelte: lines (index)': 'positions, ascending',
 	'pages/watch/PastProgrammes.svelte: playable (it.id)':
 		'ids of guide channel and start; the guide keeps one programme for each start',
 	'shell/Layout.svelte: groups (name)': 'constants',

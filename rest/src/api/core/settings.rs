@@ -8,12 +8,13 @@ use actors::{check_cron, check_time_zone};
 use config::{NetworkClass, NetworkRules, PublicUrl, wrong_level};
 use domain::backup_schedule::BackupSchedule;
 use domain::core_settings::{
-    self, BACKUP_SETTINGS, DEFAULT_TIME_ZONE, DVR_SETTINGS, EPG_SETTINGS, LIBRARY_SETTINGS, NAME_SETTINGS,
-    NETWORK_ACCESS, PROXY_SETTINGS, SETTING_KEYS, STREAM_SETTINGS, SYSTEM_SETTINGS, SettingChecks,
-    TIMESHIFT_SETTINGS, TUNER_SETTINGS, USER_LIMIT_SETTINGS,
+    self, BACKUP_SETTINGS, DEFAULT_TIME_ZONE, DVR_SETTINGS, EPG_SETTINGS, HISTORY_SETTINGS, LIBRARY_SETTINGS,
+    NAME_SETTINGS, NETWORK_ACCESS, PROXY_SETTINGS, SETTING_KEYS, STREAM_SETTINGS, SYSTEM_SETTINGS,
+    SettingChecks, TIMESHIFT_SETTINGS, TUNER_SETTINGS, USER_LIMIT_SETTINGS,
 };
 use domain::guide::matching::MatchSettings;
 use domain::guide::placeholders::PlaceholderSettings;
+use domain::history::settings::HistorySettings;
 use domain::library_settings::LibrarySettings;
 use domain::name_cleaning::NameCleaning;
 use domain::output_profile::OutputProfile;
@@ -206,6 +207,9 @@ fn description(key: &str) -> &'static str {
         NAME_SETTINGS => "Which names of films, series and channels lose the marks of providers.",
         DVR_SETTINGS => "How recordings are named, padded, and who schedules them.",
         TIMESHIFT_SETTINGS => "How much of the past of channels the gateway keeps itself.",
+        HISTORY_SETTINGS => {
+            "Whether rates and viewers are kept for the page History, and whether of each user."
+        }
         _ => "",
     }
 }
@@ -227,6 +231,7 @@ fn defaults(key: &str, context: &RestContext) -> Map<String, Value> {
         NAME_SETTINGS => return NameCleaning::default().to_setting(),
         DVR_SETTINGS => return DvrSettings::default().to_setting(),
         TIMESHIFT_SETTINGS => return TimeShiftSettings::default().to_setting(),
+        HISTORY_SETTINGS => return HistorySettings::default().to_setting(),
         PROXY_SETTINGS => {
             let mut settings = serde_json::to_value(base).unwrap_or_default();
             if let Some(members) = settings.as_object_mut() {

@@ -31,6 +31,7 @@ const ORDER = [
 	'user_limit_settings',
 	'tuner_settings',
 	'network_access',
+	'history_settings',
 	'backup_settings',
 	'proxy_settings',
 ];

@@ -172,6 +172,11 @@ const saidInGroup: Record<string, Record<string, Said>> = {
 			'One per line: PATTERN => REPLACEMENT. With movie:, series: or channel: before it for one kind.',
 		],
 	},
+	history_settings: {
+		enabled: ['Keep the history of rates and viewers', 'In files of fixed size in the data folder.'],
+		users: ['Keep the history of each user', 'Switching it off removes what was kept.'],
+		user_days: ['Days for which the history of users is kept', 'From 1 to 60.'],
+	},
 	dvr_settings: { retention_count: ['Recordings that are kept', '0 keeps all.'] },
 };
 
@@ -203,6 +208,7 @@ export const text = texts('settings', {
 		user_limit_settings: 'Limits of users',
 		tuner_settings: 'Tuner',
 		network_access: 'Access from networks',
+		history_settings: 'History',
 		backup_settings: 'Back-ups',
 		proxy_settings: 'Engine',
 	} as Record<string, string>,
