@@ -67,7 +67,7 @@ for (const key of pageKeys) {
 for (const key of Object.keys(manifest)) {
 	const language = /^src\/languages\/([^/]+)\/index\.ts$/.exec(key)?.[1];
 	if (language === undefined) continue;
-	const own = [...files(key, true)].filter((it) => !first.has(it));
+	const own = [...files(key, false)].filter((it) => !first.has(it));
 	results.push([`language ${language}`, own.reduce((all, it) => all + sent(it), 0), LANGUAGE]);
 }
 

@@ -37,4 +37,11 @@ export const common: Texts<typeof english> = {
 	ago: (length) => `vor ${length}`,
 	in: (length) => `in ${length}`,
 	units: { day: 'T', hour: 'h', minute: 'min', second: 's' },
+	byteUnits: ['B', 'KiB', 'MiB', 'GiB', 'TiB'],
+	showQrCode: 'QR-Code anzeigen',
+	hideQrCode: 'QR-Code ausblenden',
+	language: 'Sprache',
+	likeBrowser: 'Wie der Browser',
+	badStatus: (status) => `Das Gateway hat mit Status ${status} geantwortet.`,
+	unreachable: 'Das Gateway ist nicht erreichbar. Prüfen Sie, ob es läuft, und das Netzwerk.',
 };

@@ -45,4 +45,11 @@ export const viewers: Texts<typeof text> = {
 	noneOfUser: 'Dieser Benutzer sieht gerade nichts.',
 	noMatch: 'Kein Zuschauer gefunden',
 	clear: 'Alle Zuschauer anzeigen',
+	devices: {
+		applePlayer: 'Apple-Player',
+		androidPlayer: 'Android-Player',
+		androidApp: 'Android-App',
+		lgTelevision: 'LG-Fernseher',
+		samsungTelevision: 'Samsung-Fernseher',
+	},
 };

@@ -37,4 +37,11 @@ export const common: Texts<typeof english> = {
 	ago: (length) => `hace ${length}`,
 	in: (length) => `dentro de ${length}`,
 	units: { day: 'd', hour: 'h', minute: 'min', second: 's' },
+	byteUnits: ['B', 'KiB', 'MiB', 'GiB', 'TiB'],
+	showQrCode: 'Mostrar el código QR',
+	hideQrCode: 'Ocultar el código QR',
+	language: 'Idioma',
+	likeBrowser: 'Como el navegador',
+	badStatus: (status) => `La pasarela respondió con el estado ${status}.`,
+	unreachable: 'No se puede acceder a la pasarela. Comprueba que está en marcha, y la red.',
 };

@@ -52,4 +52,23 @@ export const guide: Texts<typeof text> = {
 	stars: 'Valoraciones',
 	as: (name, role) => `${name} (${role})`,
 	gone: 'Este programa ya no está en la guía.',
+	tonight: 'Esta noche',
+	tomorrow: 'Mañana',
+	kind: 'Tipo',
+	anyKind: 'Todos los tipos',
+	kinds: {
+		children: 'Infantil',
+		sports: 'Deportes',
+		news: 'Noticias',
+		documentary: 'Documental',
+		film: 'Película',
+		series: 'Serie',
+	},
+	when: 'Día',
+	anyDay: 'Todos los días',
+	remind: 'Recordar',
+	noReminder: 'No recordar',
+	remindHint:
+		'Un minuto antes del comienzo, mientras una página de la pasarela esté abierta en este navegador.',
+	begins: (title, time, channel) => `${title} empieza a las ${time} en ${channel}.`,
 };

@@ -47,4 +47,11 @@ export const viewers: Texts<typeof text> = {
 	noneOfUser: 'Este usuario no ve nada en este momento.',
 	noMatch: 'Ningún espectador coincide',
 	clear: 'Mostrar todos los espectadores',
+	devices: {
+		applePlayer: 'Reproductor de Apple',
+		androidPlayer: 'Reproductor de Android',
+		androidApp: 'App de Android',
+		lgTelevision: 'Televisor LG',
+		samsungTelevision: 'Televisor Samsung',
+	},
 };

@@ -37,4 +37,11 @@ export const common: Texts<typeof english> = {
 	ago: (length) => `il y a ${length}`,
 	in: (length) => `dans ${length}`,
 	units: { day: 'j', hour: 'h', minute: 'min', second: 's' },
+	byteUnits: ['o', 'Kio', 'Mio', 'Gio', 'Tio'],
+	showQrCode: 'Afficher le code QR',
+	hideQrCode: 'Masquer le code QR',
+	language: 'Langue',
+	likeBrowser: 'Comme le navigateur',
+	badStatus: (status) => `La passerelle a répondu avec le statut ${status}.`,
+	unreachable: 'La passerelle est injoignable. Vérifiez qu’elle fonctionne, ainsi que le réseau.',
 };

@@ -47,4 +47,11 @@ export const viewers: Texts<typeof text> = {
 	noneOfUser: 'Cet utilisateur ne regarde rien en ce moment.',
 	noMatch: 'Aucun spectateur trouvé',
 	clear: 'Afficher tous les spectateurs',
+	devices: {
+		applePlayer: 'Lecteur Apple',
+		androidPlayer: 'Lecteur Android',
+		androidApp: 'Application Android',
+		lgTelevision: 'Téléviseur LG',
+		samsungTelevision: 'Téléviseur Samsung',
+	},
 };

@@ -37,4 +37,11 @@ export const common: Texts<typeof english> = {
 	ago: (length) => `${length} fa`,
 	in: (length) => `tra ${length}`,
 	units: { day: 'g', hour: 'h', minute: 'min', second: 's' },
+	byteUnits: ['B', 'KiB', 'MiB', 'GiB', 'TiB'],
+	showQrCode: 'Mostra il codice QR',
+	hideQrCode: 'Nascondi il codice QR',
+	language: 'Lingua',
+	likeBrowser: 'Come il browser',
+	badStatus: (status) => `Il gateway ha risposto con lo stato ${status}.`,
+	unreachable: 'Il gateway non è raggiungibile. Controlla che sia in funzione, e la rete.',
 };

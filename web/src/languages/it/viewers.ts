@@ -46,4 +46,11 @@ export const viewers: Texts<typeof text> = {
 	noneOfUser: 'Al momento questo utente non guarda nulla.',
 	noMatch: 'Nessuno spettatore corrisponde',
 	clear: 'Mostra tutti gli spettatori',
+	devices: {
+		applePlayer: 'Lettore Apple',
+		androidPlayer: 'Lettore Android',
+		androidApp: 'App Android',
+		lgTelevision: 'Televisore LG',
+		samsungTelevision: 'Televisore Samsung',
+	},
 };

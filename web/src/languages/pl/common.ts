@@ -37,4 +37,11 @@ export const common: Texts<typeof english> = {
 	ago: (length) => `${length} temu`,
 	in: (length) => `za ${length}`,
 	units: { day: 'd', hour: 'godz.', minute: 'min', second: 's' },
+	byteUnits: ['B', 'KiB', 'MiB', 'GiB', 'TiB'],
+	showQrCode: 'Pokaż kod QR',
+	hideQrCode: 'Ukryj kod QR',
+	language: 'Język',
+	likeBrowser: 'Jak przeglądarka',
+	badStatus: (status) => `Brama odpowiedziała statusem ${status}.`,
+	unreachable: 'Brama jest nieosiągalna. Sprawdź, czy działa, oraz sieć.',
 };

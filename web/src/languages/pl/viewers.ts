@@ -46,4 +46,11 @@ export const viewers: Texts<typeof text> = {
 	noneOfUser: 'Ten użytkownik teraz niczego nie ogląda.',
 	noMatch: 'Żaden widz nie pasuje',
 	clear: 'Pokaż wszystkich widzów',
+	devices: {
+		applePlayer: 'Odtwarzacz Apple',
+		androidPlayer: 'Odtwarzacz Android',
+		androidApp: 'Aplikacja Android',
+		lgTelevision: 'Telewizor LG',
+		samsungTelevision: 'Telewizor Samsung',
+	},
 };

@@ -37,4 +37,11 @@ export const common: Texts<typeof english> = {
 	ago: (length) => `há ${length}`,
 	in: (length) => `em ${length}`,
 	units: { day: 'd', hour: 'h', minute: 'min', second: 's' },
+	byteUnits: ['B', 'KiB', 'MiB', 'GiB', 'TiB'],
+	showQrCode: 'Mostrar o código QR',
+	hideQrCode: 'Ocultar o código QR',
+	language: 'Idioma',
+	likeBrowser: 'Como o navegador',
+	badStatus: (status) => `O gateway respondeu com o status ${status}.`,
+	unreachable: 'Não foi possível acessar o gateway. Verifique se ele está em execução, e a rede.',
 };

@@ -47,4 +47,11 @@ export const viewers: Texts<typeof text> = {
 	noneOfUser: 'Este usuário não vê nada neste momento.',
 	noMatch: 'Nenhum espectador corresponde',
 	clear: 'Mostrar todos os espectadores',
+	devices: {
+		applePlayer: 'Reprodutor da Apple',
+		androidPlayer: 'Reprodutor Android',
+		androidApp: 'App Android',
+		lgTelevision: 'Televisor LG',
+		samsungTelevision: 'Televisor Samsung',
+	},
 };

@@ -261,6 +261,7 @@ describe('the page of a channel', () => {
 		expect(await screen.findByText('4.2 Mbit/s')).toBeTruthy();
 		expect(screen.getByText('H.264, AAC')).toBeTruthy();
 		await fireEvent.keyDown(document.body, { key: 'm' });
+		video.dispatchEvent(new Event('volumechange'));
 		expect(video.muted).toBe(true);
 		expect(await screen.findByRole('button', { name: 'Unmute' })).toBeTruthy();
 	});

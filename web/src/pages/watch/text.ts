@@ -88,10 +88,9 @@ export const text = texts('watch', {
 	until: (start: string, end: string) => `${start} – ${end}`,
 	then: (time: string, title: string) => `Then at ${time}: ${title}`,
 	running: 'Progress of the programme',
-	noProgramme: 'The guide has no programme.',
 	details: 'All about the programme',
 	noNumber: (typed: string) => `There is no channel ${typed}.`,
-	typed: (number: string) => `Channel ${number}`,
+	typed: (typed: string) => `Channel ${typed}`,
 	measures: {
 		picture: 'Picture',
 		frames: 'Frames lost',
