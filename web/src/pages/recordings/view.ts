@@ -4,19 +4,19 @@ export type View = 'cards' | 'list';
 
 const KEY = 'headwater.recordings';
 
-/** Returns what was chosen in this browser. */
-export function chosenView(): View {
+/** Returns what was chosen in this browser; `null` if nothing was. */
+export function chosenView(): View | null {
 	try {
-		return localStorage.getItem(KEY) === 'list' ? 'list' : 'cards';
+		const stored = localStorage.getItem(KEY);
+		return stored === 'list' || stored === 'cards' ? stored : null;
 	} catch {
-		return 'cards';
+		return null;
 	}
 }
 
 export function rememberView(view: View): void {
 	try {
-		if (view === 'list') localStorage.setItem(KEY, view);
-		else localStorage.removeItem(KEY);
+		localStorage.setItem(KEY, view);
 	} catch {
 		// Without storage, the address alone keeps it.
 	}
