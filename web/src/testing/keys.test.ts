@@ -14,8 +14,9 @@ const UNIQUE: Record<string, string> = {
 	'lib/ui/Conflicts.svelte: form.conflicts (name)': 'members of one object',
 	'lib/ui/Tabs.svelte: tabs (tab.key)': 'constants of the caller, or the numbers of seasons, each once',
 	'pages/channels/ChannelEditor.svelte: fields (field)': 'constants',
-	'pages/channels/NumberDialog.svelte: list.slice(0, SHOWN_MAX) (it.channel.id)':
+	'pages/channels/NumberPlan.svelte: changes.slice(0, SHOWN_MAX) (it.channel.id)':
 		'ids; a plan has each channel once',
+	'pages/channels/ProblemFilter.svelte: FILTERED (only)': 'constants',
 	'pages/channels/StreamEditor.svelte: provided (field)': 'constants',
 	'pages/common/guide/AssignGuide.svelte: value.result.candidates (candidate.epg_data_id)':
 		'ids of guide channels; the gateway compares each one once',

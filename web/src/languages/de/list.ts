@@ -8,4 +8,8 @@ export const list: Texts<typeof listText> = {
 	clear: 'Auswahl aufheben',
 	select: 'Auswählen',
 	keys: 'Pfeiltasten bewegen, Eingabe öffnet, Leertaste wählt aus.',
+	editKeys: 'F2 bearbeitet die Zeile.',
+	moveKeys: 'Alt mit einer Pfeiltaste wählt einen anderen Platz, Eingabe verschiebt die Zeile dorthin.',
+	moving: (place) => `Auf Platz ${number(place)}. Eingabe verschiebt die Zeile, Escape lässt sie stehen.`,
+	place: 'Platz',
 };

@@ -8,4 +8,8 @@ export const list: Texts<typeof listText> = {
 	clear: 'Quitar la selección',
 	select: 'Seleccionar',
 	keys: 'Las flechas mueven, Intro abre, Espacio selecciona.',
+	editKeys: 'F2 edita la fila.',
+	moveKeys: 'Alt con una flecha elige otro lugar, Intro mueve la fila allí.',
+	moving: (place) => `Al lugar ${number(place)}. Intro mueve la fila, Escape la deja.`,
+	place: 'Lugar',
 };

@@ -8,4 +8,8 @@ export const list: Texts<typeof listText> = {
 	clear: 'Deseleziona',
 	select: 'Seleziona',
 	keys: 'Le frecce spostano, Invio apre, Spazio seleziona.',
+	editKeys: 'F2 modifica la riga.',
+	moveKeys: 'Alt con una freccia sceglie un altro posto, Invio sposta lì la riga.',
+	moving: (place) => `Al posto ${number(place)}. Invio sposta la riga, Esc la lascia.`,
+	place: 'Posto',
 };

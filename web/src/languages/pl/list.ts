@@ -8,4 +8,8 @@ export const list: Texts<typeof listText> = {
 	clear: 'Wyczyść wybór',
 	select: 'Wybierz',
 	keys: 'Strzałki przesuwają, Enter otwiera, spacja wybiera.',
+	editKeys: 'F2 edytuje wiersz.',
+	moveKeys: 'Alt ze strzałką wskazuje inne miejsce, Enter przenosi tam wiersz.',
+	moving: (place) => `Na miejsce ${number(place)}. Enter przenosi wiersz, Escape go zostawia.`,
+	place: 'Miejsce',
 };

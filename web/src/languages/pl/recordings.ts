@@ -1,3 +1,4 @@
+import { number } from '$lib/i18n';
 import type { text } from '../../pages/recordings/text';
 import type { Texts } from '../catalogue';
 import { nRecordings } from './nouns';
@@ -31,6 +32,20 @@ export const recordings: Texts<typeof text> = {
 		progress: 'Postęp',
 		priority: 'Priorytet',
 		forecast: 'Prognoza',
+	},
+	asCards: 'Jako karty',
+	asList: 'Jako lista',
+	allSeries: 'Wszystkie serie',
+	cardsMax: (n) => `Karty pokazują pierwsze nagrania, najwyżej ${number(n)}. Lista pokazuje wszystkie.`,
+	glances: {
+		running: 'Nagrywanie',
+		failed: 'Nieudane',
+		interrupted: 'Przerwane',
+		conflict: 'Konflikt',
+		unavailable: 'Niedostępne',
+		new: 'Nowe',
+		planned: 'Zaplanowane',
+		done: 'Gotowe',
 	},
 	byRule: 'Przez regułę',
 	series: 'Nagraj serial',

@@ -8,4 +8,8 @@ export const list: Texts<typeof listText> = {
 	clear: 'Limpar a seleção',
 	select: 'Selecionar',
 	keys: 'As setas movem, Enter abre, Espaço seleciona.',
+	editKeys: 'F2 edita a linha.',
+	moveKeys: 'Alt com uma seta escolhe outro lugar, Enter move a linha para lá.',
+	moving: (place) => `Para o lugar ${number(place)}. Enter move a linha, Escape deixa-a.`,
+	place: 'Lugar',
 };
