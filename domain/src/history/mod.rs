@@ -182,9 +182,12 @@ mod tests {
         })
     }
 
+    /// A file that a test can make often.
+    const RING: Resolution = Resolution { step_seconds: 300, n_blocks: 12 };
+
     /// Reads the block of a step from the bytes of a file.
     fn read(file: &[u8], size: usize, start: i64) -> Option<Block> {
-        let at = Resolution::FINE.place(start) * size;
+        let at = RING.place(start) * size;
         Block::decode(&file[at..at + size]).filter(|it| it.start == start)
     }
 
@@ -214,14 +217,14 @@ mod tests {
         ) {
             let size = block_bytes(&SubjectKind::ALL);
             // The last write goes to the place of the oldest block.
-            let start = |i: usize| if i + 1 == blocks.len() { 300 * 576 } else { 300 * i64::try_from(i).unwrap() };
-            let mut file = vec![0; size * Resolution::FINE.n_blocks];
+            let start = |i: usize| if i + 1 == blocks.len() { 300 * 12 } else { 300 * i64::try_from(i).unwrap() };
+            let mut file = vec![0; size * RING.n_blocks];
             let mut written = Vec::new();
             for (i, block) in blocks.iter().enumerate() {
                 let mut block = block.clone();
                 block.start = start(i);
                 let bytes = block.encode();
-                let at = Resolution::FINE.place(block.start) * size;
+                let at = RING.place(block.start) * size;
                 let n = if i + 1 == blocks.len() { n_written.index(bytes.len()) } else { bytes.len() };
                 file[at..at + n].copy_from_slice(&bytes[..n]);
                 written.push(block);
