@@ -92,8 +92,14 @@ impl Gateway {
             discovery.stop(&self.context.models).await;
         }
         drop(self.backup_schedule.take());
-        for task in [&self.strm_schedule, &self.names, &self.matching, &self.recording_rules, &self.archives]
-        {
+        for task in [
+            &self.strm_schedule,
+            &self.names,
+            &self.completions,
+            &self.matching,
+            &self.recording_rules,
+            &self.archives,
+        ] {
             task.abort();
         }
         drop(self.cluster_plugins.take());

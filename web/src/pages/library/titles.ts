@@ -11,7 +11,7 @@ export type TitleKind = 'movie' | 'series';
 /** A title in the grid. */
 export type Title = Pick<
 	Movie,
-	'id' | 'uuid' | 'name' | 'year' | 'rating' | 'logo' | 'is_adult' | 'hidden'
+	'id' | 'uuid' | 'name' | 'year' | 'rating' | 'logo' | 'is_adult' | 'hidden' | 'completed_by'
 > & { kind: TitleKind };
 
 /** What the grid shows: all titles, those of one kind, or the favourites of the user. */
