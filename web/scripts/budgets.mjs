@@ -12,6 +12,8 @@ const PLAYER = 75;
 // The smaller build of hls.js has about 118. It loads in a browser in which MPEG-TS or HLS does not play by itself.
 const HLS_PLAYER = 125;
 const PAGE = 40;
+/** The texts of one language other than English. */
+const LANGUAGE = 40;
 
 const size = (file) => gzipSync(readFileSync(new URL(file, dist)), { level: 9 }).length;
 
@@ -59,6 +61,13 @@ for (const key of pageKeys) {
 	if (['now', 'channels'].includes(name)) continue;
 	const own = [...files(key, true, new Set(), new Set(playerKeys))].filter((it) => !first.has(it));
 	results.push([name, sum(own), PAGE]);
+}
+
+for (const key of Object.keys(manifest)) {
+	const language = /^src\/languages\/([^/]+)\/index\.ts$/.exec(key)?.[1];
+	if (language === undefined) continue;
+	const own = [...files(key, true)].filter((it) => !first.has(it));
+	results.push([`language ${language}`, sum(own), LANGUAGE]);
 }
 
 let isOver = false;

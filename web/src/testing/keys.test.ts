@@ -39,6 +39,7 @@ const UNIQUE: Record<string, string> = {
 	'pages/recordings/ChosenField.svelte: ids (id)': 'sent without duplicates, and added once',
 	'pages/recordings/Conflicts.svelte: lost.slice(0, NAMED_MAX) (it.recording_id)':
 		'one entry for each recording',
+	'pages/recordings/DaysField.svelte: inWeekOrder([...words.days.keys()]) (day)': 'days of a week',
 	'pages/recordings/PaddingFields.svelte: paddings (name)': 'constants',
 	'pages/recordings/Storage.svelte: storage.users (user.user_id)': 'one entry for each user',
 	'pages/recordings/StorageLimits.svelte: LIMITS (name)': 'constants',
@@ -52,8 +53,9 @@ const UNIQUE: Record<string, string> = {
 		'ids; one entry for each profile',
 	'pages/sources/AccountForm.svelte: BOX_VALUES (name)': 'constants',
 	'pages/sources/NewSource.svelte: BOX_VALUES (name)': 'constants',
-	'pages/users/AllowedHours.svelte: DAYS (day)': 'constants',
+	'pages/users/AllowedHours.svelte: inWeekOrder(DAYS) (day)': 'constants',
 	'pages/users/UserPanel.svelte: OUTPUT_FORMATS (format)': 'constants',
+	'pages/watch/ChannelRail.svelte: lines (index)': 'positions, ascending',
 	'pages/watch/PastProgrammes.svelte: playable (it.id)':
 		'ids of guide channel and start; the guide keeps one programme for each start',
 	'shell/Layout.svelte: groups (name)': 'constants',

@@ -1,0 +1,48 @@
+import { number } from '$lib/i18n';
+import type { text } from '../../pages/viewers/text';
+import type { Texts } from '../catalogue';
+
+export const viewers: Texts<typeof text> = {
+	title: 'Zuschauer',
+	count: (n) => `${number(n)} Zuschauer`,
+	selected: (n, of) => `${number(n)} von ${number(of)} Zuschauern`,
+	stale: (seconds) => `veraltet, ${number(seconds)} s`,
+	search: 'Benutzer, Gerät, Adresse, Sender oder Sendung suchen',
+	kind: 'Was',
+	anyKind: 'alles',
+	kinds: { live: 'Live-Sender', title: 'Filme und Serien', past: 'Rückschau' },
+	format: 'Format',
+	any: 'alle',
+	node: 'Knoten',
+	columns: {
+		user: 'Benutzer',
+		device: 'Gerät',
+		address: 'Adresse',
+		name: 'Sieht',
+		seconds: 'Seit',
+		rate: 'Rate',
+		lost: 'Verlust',
+		format: 'Format',
+		node: 'Knoten',
+		stop: 'Trennen',
+	},
+	anonymous: 'ohne Anmeldung',
+	from: (time) => `ab ${time}`,
+	watching: (time) => `seit ${time}`,
+	formats: {
+		mpegts: 'MPEG-TS',
+		'hls-ts': 'HLS (MPEG-TS)',
+		'hls-fmp4': 'HLS (fMP4)',
+		'll-hls': 'HLS mit geringer Latenz',
+		fmp4: 'fMP4',
+		udp: 'UDP-Ausgabe',
+		rtp: 'RTP-Ausgabe',
+	},
+	file: 'Datei',
+	stop: (name) => `${name} trennen`,
+	none: 'Niemand sieht zu',
+	noneText: 'Zuschauer von Sendern, Filmen, Serien und Rückschau erscheinen hier, solange sie zusehen.',
+	noneOfUser: 'Dieser Benutzer sieht gerade nichts.',
+	noMatch: 'Kein Zuschauer gefunden',
+	clear: 'Alle Zuschauer anzeigen',
+};
