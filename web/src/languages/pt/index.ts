@@ -6,6 +6,7 @@ import { channelGuides } from './channelGuides';
 import { channels } from './channels';
 import { chart } from './chart';
 import { common } from './common';
+import { completion } from './completion';
 import { grid } from './grid';
 import { guide } from './guide';
 import { guideChoice } from './guideChoice';
@@ -22,6 +23,7 @@ import { nodes } from './nodes';
 import { now } from './now';
 import { offers } from './offers';
 import { permissions } from './permissions';
+import { pluginRepositories } from './pluginRepositories';
 import { plugins } from './plugins';
 import { profiles } from './profiles';
 import { recordingRules } from './recordingRules';
@@ -47,6 +49,7 @@ const pt: Catalogue = {
 	channels,
 	chart,
 	common,
+	completion,
 	grid,
 	guide,
 	guideChoice,
@@ -63,6 +66,7 @@ const pt: Catalogue = {
 	now,
 	offers,
 	permissions,
+	pluginRepositories,
 	plugins,
 	profiles,
 	recordingRules,
