@@ -172,13 +172,12 @@ async fn library(catalogue: &Catalogue, key: &str, titles: Vec<Title>) -> (Model
         "completion_enabled": true, "tmdb_api_key": key, "tmdb_address": catalogue.address,
     });
     let setting = CoreSetting { id: 1, key: COMPLETION_SETTINGS.to_owned(), name: String::new(), value };
-    store
-        .write_blocking(move |write| {
-            write.put(&setting)?;
-            [episode(1, 1), episode(2, 2)].iter().try_for_each(|it| write.put(it))?;
-            titles.iter().try_for_each(|it| write.put(it))
-        })
-        .unwrap();
+    let written = store.write(move |write| {
+        write.put(&setting)?;
+        [episode(1, 1), episode(2, 2)].iter().try_for_each(|it| write.put(it))?;
+        titles.iter().try_for_each(|it| write.put(it))
+    });
+    written.await.unwrap();
     let models = Models::new(store).unwrap();
     let fetch = Fetch::new(FetchLimits::default()).unwrap();
     (models.clone(), Completions::with_delays(models, fetch, DELAYS))
@@ -307,14 +306,14 @@ async fn nothing_is_asked_unless_it_is_turned_on_with_a_key_and_an_import_starts
     let catalogue = Catalogue::start().await;
     let (models, completions) = library(&catalogue, "", some_titles()).await;
     assert_eq!(completions.start(None), Err(CompletionRefusal::NoKey));
-    let set = |value: Value| {
+    let set = async |value: Value| {
         let setting = CoreSetting { id: 1, key: COMPLETION_SETTINGS.to_owned(), name: String::new(), value };
-        models.store.write_blocking(move |write| write.put(&setting)).unwrap();
+        models.store.write(move |write| write.put(&setting)).await.unwrap();
     };
-    set(json!({ "tmdb_api_key": KEY, "tmdb_address": catalogue.address }));
+    set(json!({ "tmdb_api_key": KEY, "tmdb_address": catalogue.address })).await;
     let mut settings = models.store.changes();
     let following = tokio::spawn(completions.clone().follow());
-    set(json!({ "tmdb_api_key": KEY, "tmdb_address": catalogue.address, "completion_enabled": true }));
+    set(json!({ "tmdb_api_key": KEY, "tmdb_address": catalogue.address, "completion_enabled": true })).await;
     assert!(settings.next_in(CoreSetting::COLLECTION).await);
     while completions.progress().ended_at.is_none() {
         tokio::task::yield_now().await;

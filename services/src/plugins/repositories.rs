@@ -372,20 +372,17 @@ impl Repositories {
         &self,
         change: impl FnOnce(&mut PluginRepositories) -> Result<T, RepositoryError> + Send + 'static,
     ) -> Result<T, RepositoryError> {
-        let store = self.models.store.clone();
-        let written = spawn_blocking(move || {
-            store.write_blocking(move |write: &mut Write<'_>| {
-                let known = write.by::<CoreSetting>("key", REPOSITORIES_KEY)?.pop();
-                let mut stored = PluginRepositories::from_setting(known.as_ref().map(|it| &it.value));
-                let result = change(&mut stored)?;
-                let id = known.map_or_else(|| write.next_id::<CoreSetting>(), |it| Ok(it.id))?;
-                let value = serde_json::to_value(&stored).unwrap_or_default();
-                let name = "Plugin repositories".to_owned();
-                write.put(&CoreSetting { id, key: REPOSITORIES_KEY.to_owned(), name, value })?;
-                Ok::<T, RepositoryError>(result)
-            })
+        let written = self.models.store.write(move |write: &mut Write<'_>| {
+            let known = write.by::<CoreSetting>("key", REPOSITORIES_KEY)?.pop();
+            let mut stored = PluginRepositories::from_setting(known.as_ref().map(|it| &it.value));
+            let result = change(&mut stored)?;
+            let id = known.map_or_else(|| write.next_id::<CoreSetting>(), |it| Ok(it.id))?;
+            let value = serde_json::to_value(&stored).unwrap_or_default();
+            let name = "Plugin repositories".to_owned();
+            write.put(&CoreSetting { id, key: REPOSITORIES_KEY.to_owned(), name, value })?;
+            Ok::<T, RepositoryError>(result)
         });
-        written.await.map_err(|error| io::Error::other(error.to_string()))?
+        written.await
     }
 }
 
