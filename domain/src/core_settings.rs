@@ -16,6 +16,7 @@ use crate::name_cleaning::NameCleaning;
 use crate::recording::DvrSettings;
 use crate::settings::Settings;
 use crate::timeshift::TimeShiftSettings;
+use crate::tmdb::CompletionSettings;
 use crate::tuner::TunerSettings;
 use crate::user_limits::UserLimits;
 
@@ -49,6 +50,8 @@ pub const EPG_SETTINGS: &str = "epg_settings";
 pub const LIBRARY_SETTINGS: &str = "library_settings";
 /// Members of the [`NameCleaning`].
 pub const NAME_SETTINGS: &str = "name_settings";
+/// Members of the [`CompletionSettings`]. One of them is a secret.
+pub const COMPLETION_SETTINGS: &str = "completion_settings";
 /// Members of the [`DvrSettings`], and others without effect.
 pub const DVR_SETTINGS: &str = "dvr_settings";
 /// Members of the [`TimeShiftSettings`].
@@ -58,7 +61,7 @@ pub const TIMESHIFT_SETTINGS: &str = "timeshift_settings";
 pub const HISTORY_SETTINGS: &str = "history_settings";
 
 /// Every key with its display name.
-pub const SETTING_KEYS: [(&str, &str); 13] = [
+pub const SETTING_KEYS: [(&str, &str); 14] = [
     (PROXY_SETTINGS, "Proxy settings"),
     (STREAM_SETTINGS, "Stream settings"),
     (SYSTEM_SETTINGS, "System settings"),
@@ -72,6 +75,7 @@ pub const SETTING_KEYS: [(&str, &str); 13] = [
     (TIMESHIFT_SETTINGS, "Time-shift settings"),
     (NAME_SETTINGS, "Name settings"),
     (HISTORY_SETTINGS, "History settings"),
+    (COMPLETION_SETTINGS, "Completion settings"),
 ];
 
 /// Members that clients of similar services send together with the others. They are checked and stored, so that these
@@ -329,6 +333,10 @@ fn wrong_member(key: &str, name: &str, value: &Value, checks: &SettingChecks<'_>
         (NAME_SETTINGS, _) => {
             return NameCleaning::default().set(name, value).err().map(|reason| error(name, reason));
         }
+        (COMPLETION_SETTINGS, _) => match CompletionSettings::default().set(name, value) {
+            Ok(()) => return None,
+            Err(reason) => reason,
+        },
         // Clients also send names of regions such as continents; only countries have an effect.
         (SYSTEM_SETTINGS, PREFERRED_REGION) => {
             return Expected::Text.check(value).err().map(|reason| error(name, reason));

@@ -104,6 +104,7 @@ pub mod strm;
 pub mod template;
 pub mod time;
 pub mod timeshift;
+pub mod tmdb;
 pub mod tuner;
 pub mod udp_output;
 pub mod undo;

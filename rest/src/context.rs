@@ -21,11 +21,13 @@ use route_frame::states::States;
 use server::admission::Admission;
 use services::auth::{Auth, SetupCode};
 use services::backups::Backups;
+use services::completion::Completions;
 use services::files::{Files, Folder};
 use services::guide::Guides;
 use services::history::{History, HistoryParts};
 use services::logo_cache::LogoCache;
 use services::matching::Matching;
+use services::plugins::repositories::Repositories;
 use services::plugins::{InstalledPlugins, PluginProcesses};
 use services::recent_log::RecentLog;
 use services::recording_rules::RecordingRules;
@@ -88,6 +90,8 @@ pub struct ImportContext {
     /// Films and series.
     pub titles: Titles,
     pub strm_exports: StrmExports,
+    /// Completes films and series.
+    pub completions: Completions,
 }
 
 /// The guide, and what fills it.
@@ -110,6 +114,8 @@ pub struct RecordingContext {
 pub struct PluginContext {
     pub installed: InstalledPlugins,
     pub processes: Arc<PluginProcesses>,
+    /// Where plugins can be installed from.
+    pub repositories: Repositories,
 }
 
 /// Logos and the pictures of users.
@@ -232,6 +238,7 @@ impl Contexts {
                 trials: system.trials(),
                 titles,
                 strm_exports: StrmExports::new(models.clone(), config.public_url.clone()),
+                completions: Completions::new(models.clone(), fetch.clone()),
             },
             recordings: RecordingContext {
                 recorder: system.recorder(),
@@ -249,7 +256,11 @@ impl Contexts {
                 matching: Arc::default(),
                 written_programme: Mutex::default(),
             },
-            plugins: PluginContext { installed, processes: Arc::clone(&plugin_processes) },
+            plugins: PluginContext {
+                installed,
+                processes: Arc::clone(&plugin_processes),
+                repositories: Repositories::new(models.clone(), fetch.clone(), files.clone()),
+            },
             pictures: PictureContext {
                 logo_files: Mutex::default(),
                 logo_cache: Arc::new(LogoCache::new(config.data_dir.join("cache/logos"), fetch)),

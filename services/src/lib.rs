@@ -6,6 +6,7 @@ pub mod addresses;
 pub mod archives;
 pub mod auth;
 pub mod backups;
+pub mod completion;
 pub mod disk_space;
 pub mod event_watch;
 pub mod files;

@@ -147,6 +147,7 @@ pub struct Gateway {
     node_port: Option<NodePort>,
     strm_schedule: AbortOnDropHandle<()>,
     names: AbortOnDropHandle<()>,
+    completions: AbortOnDropHandle<()>,
     archives: AbortOnDropHandle<()>,
 }
 
@@ -282,6 +283,8 @@ impl Gateway {
             AbortOnDropHandle::new(runtimes.work.spawn(context.recordings.recording_rules.clone().follow()));
         let names = name_cleaning::follow(context.models.clone());
         let names = AbortOnDropHandle::new(runtimes.work.spawn(names));
+        let completions = context.imports.completions.clone().follow();
+        let completions = AbortOnDropHandle::new(runtimes.work.spawn(completions));
         let strm_schedule = strm_export::follow(context.imports.strm_exports.clone());
         let strm_schedule = AbortOnDropHandle::new(runtimes.work.spawn(strm_schedule));
         let archives =
@@ -335,6 +338,7 @@ impl Gateway {
             node_port,
             strm_schedule,
             names,
+            completions,
             cluster_plugins,
             archives,
         })

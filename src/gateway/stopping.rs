@@ -95,8 +95,14 @@ impl Gateway {
         if self.history.take().is_some() {
             self.context.operation.history.flush().await;
         }
-        for task in [&self.strm_schedule, &self.names, &self.matching, &self.recording_rules, &self.archives]
-        {
+        for task in [
+            &self.strm_schedule,
+            &self.names,
+            &self.completions,
+            &self.matching,
+            &self.recording_rules,
+            &self.archives,
+        ] {
             task.abort();
         }
         drop(self.cluster_plugins.take());

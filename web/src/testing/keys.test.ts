@@ -43,6 +43,8 @@ const UNIQUE: Record<string, string> = {
 	'pages/now/WatchedFiles.svelte: watched (player.client_id)':
 		'ids that the gateway counts; those of nodes differ',
 	'pages/plugins/Limits.svelte: LIMIT_NAMES (name)': 'constants',
+	'pages/plugins/Repositories.svelte: all (keyOf(it))':
+		'the gateway leaves out a slug that a repository lists twice',
 	'pages/recordings/ChosenField.svelte: ids (id)': 'sent without duplicates, and added once',
 	'pages/recordings/Conflicts.svelte: lost.slice(0, NAMED_MAX) (it.recording_id)':
 		'one entry for each recording',

@@ -4,6 +4,7 @@ import type { Texts } from '../catalogue';
 
 export const plugins: Texts<typeof text> = {
 	title: 'Plugins',
+	repositories: 'Quellen für Plugins',
 	install: 'Plugin installieren',
 	reload: 'Ordner neu lesen',
 	reloaded: (n) => plural(n, '1 Plugin ist im Ordner.', `${number(n)} Plugins sind im Ordner.`),

@@ -185,6 +185,22 @@ const saidInGroup: Record<string, Record<string, Said>> = {
 		users: ['Verlauf jedes Benutzers aufbewahren', 'Das Ausschalten löscht, was aufbewahrt wurde.'],
 		user_days: ['Tage, für die der Verlauf von Benutzern aufbewahrt wird', 'Von 1 bis 60.'],
 	},
+	completion_settings: {
+		completion_enabled: [
+			'Filme und Serien ergänzen',
+			'Nach Importen. Titel werden an der Kennung oder an Name und Jahr erkannt; passen mehrere, wird keiner genommen.',
+		],
+		tmdb_api_key: [
+			'Ihr Schlüssel oder Zugriffstoken',
+			'Aus Ihrem Konto bei themoviedb.org. Er wird nie wieder angezeigt.',
+		],
+		completion_language: ['Sprache der Titel und Beschreibungen', 'Etwa de oder de-DE.'],
+		tmdb_address: ['Adresse der API', 'Eine andere nur für einen eigenen Spiegelserver.'],
+		completion_titles_per_run: [
+			'Titel je Durchlauf',
+			'Von 1 bis 100000. Der nächste Durchlauf erledigt den Rest.',
+		],
+	},
 	dvr_settings: { retention_count: ['Aufnahmen, die bleiben', '0 behält alle.'] },
 };
 
@@ -212,6 +228,7 @@ export const settings: Texts<typeof text> = {
 		timeshift_settings: 'Rückschau',
 		library_settings: 'Filme und Serien',
 		name_settings: 'Namen',
+		completion_settings: 'Ergänzung durch TMDB',
 		user_limit_settings: 'Limits der Benutzer',
 		tuner_settings: 'Tuner',
 		network_access: 'Zugriff aus Netzen',

@@ -4,6 +4,7 @@ import type { Texts } from '../catalogue';
 
 export const plugins: Texts<typeof text> = {
 	title: 'Complementos',
+	repositories: 'Repositorios',
 	install: 'Instalar un complemento',
 	reload: 'Volver a leer la carpeta',
 	reloaded: (n) => `Hay ${number(n)} ${plural(n, 'complemento', 'complementos')} en la carpeta.`,

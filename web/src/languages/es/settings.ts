@@ -195,6 +195,16 @@ const saidInGroup: Record<string, Record<string, Said>> = {
 		users: ['Guardar el historial de cada usuario', 'Al desactivarlo se elimina lo guardado.'],
 		user_days: ['Días que se guarda el historial de los usuarios', 'De 1 a 60.'],
 	},
+	completion_settings: {
+		completion_enabled: [
+			'Completar películas y series',
+			'Después de las importaciones. Los títulos se reconocen por su identificador o por nombre y año; si encajan varios, no se toma ninguno.',
+		],
+		tmdb_api_key: ['Su clave o token de acceso', 'De su cuenta en themoviedb.org. No se vuelve a mostrar.'],
+		completion_language: ['Idioma de títulos y sinopsis', 'Como es o es-ES.'],
+		tmdb_address: ['Dirección de la API', 'Otra solo para un espejo propio.'],
+		completion_titles_per_run: ['Títulos por pasada', 'De 1 a 100000. La siguiente pasada hace el resto.'],
+	},
 	dvr_settings: { retention_count: ['Grabaciones que se conservan', '0 las conserva todas.'] },
 };
 
@@ -221,6 +231,7 @@ export const settings: Texts<typeof text> = {
 		timeshift_settings: 'Canales en diferido',
 		library_settings: 'Películas y series',
 		name_settings: 'Nombres',
+		completion_settings: 'Completar con TMDB',
 		user_limit_settings: 'Límites de usuarios',
 		tuner_settings: 'Sintonizador',
 		network_access: 'Acceso desde redes',

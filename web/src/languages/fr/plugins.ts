@@ -4,6 +4,7 @@ import type { Texts } from '../catalogue';
 
 export const plugins: Texts<typeof text> = {
 	title: 'Extensions',
+	repositories: 'Dépôts',
 	install: 'Installer une extension',
 	reload: 'Relire le dossier',
 	reloaded: (n) => `${number(n)} ${plural(n, 'extension est', 'extensions sont')} dans le dossier.`,

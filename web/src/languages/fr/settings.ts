@@ -209,6 +209,19 @@ const saidInGroup: Record<string, Record<string, Said>> = {
 		],
 		user_days: ['Jours de conservation de l’historique des utilisateurs', 'De 1 à 60.'],
 	},
+	completion_settings: {
+		completion_enabled: [
+			'Compléter les films et les séries',
+			'Après les importations. Les titres sont reconnus par leur identifiant, ou par le nom et l’année ; si plusieurs conviennent, aucun n’est retenu.',
+		],
+		tmdb_api_key: [
+			'Votre clé ou jeton d’accès',
+			'De votre compte sur themoviedb.org. Elle n’est plus jamais affichée.',
+		],
+		completion_language: ['Langue des titres et des résumés', 'Par exemple fr ou fr-FR.'],
+		tmdb_address: ['Adresse de l’API', 'Une autre seulement pour un miroir à vous.'],
+		completion_titles_per_run: ['Titres par passage', 'De 1 à 100000. Le passage suivant fait le reste.'],
+	},
 	dvr_settings: { retention_count: ['Enregistrements conservés', '0 les conserve tous.'] },
 };
 
@@ -236,6 +249,7 @@ export const settings: Texts<typeof text> = {
 		timeshift_settings: 'Replay des chaînes',
 		library_settings: 'Films et séries',
 		name_settings: 'Noms',
+		completion_settings: 'Complément par TMDB',
 		user_limit_settings: 'Limites des utilisateurs',
 		tuner_settings: 'Tuner',
 		network_access: 'Accès depuis les réseaux',

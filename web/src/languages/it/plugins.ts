@@ -4,6 +4,7 @@ import type { Texts } from '../catalogue';
 
 export const plugins: Texts<typeof text> = {
 	title: 'Plugin',
+	repositories: 'Repository',
 	install: 'Installa un plugin',
 	reload: 'Rileggi la cartella',
 	reloaded: (n) => plural(n, 'Nella cartella c’è 1 plugin.', `Nella cartella ci sono ${number(n)} plugin.`),

@@ -203,6 +203,22 @@ const saidInGroup: Record<string, Record<string, Said>> = {
 		users: ['Conserva la cronologia di ogni utente', 'La disattivazione elimina ciò che è stato conservato.'],
 		user_days: ['Giorni di conservazione della cronologia degli utenti', 'Da 1 a 60.'],
 	},
+	completion_settings: {
+		completion_enabled: [
+			'Completa film e serie',
+			'Dopo le importazioni. I titoli si riconoscono dall’id oppure da nome e anno; se più di uno corrisponde, non se ne usa nessuno.',
+		],
+		tmdb_api_key: [
+			'La tua chiave o il tuo token di accesso',
+			'Dal tuo account su themoviedb.org. Non viene più mostrata.',
+		],
+		completion_language: ['Lingua di titoli e trame', 'Per esempio it o it-IT.'],
+		tmdb_address: ['Indirizzo dell’API', 'Un altro solo per un tuo mirror.'],
+		completion_titles_per_run: [
+			'Titoli per passaggio',
+			'Da 1 a 100000. Il passaggio successivo fa il resto.',
+		],
+	},
 	dvr_settings: { retention_count: ['Registrazioni da conservare', '0 le conserva tutte.'] },
 };
 
@@ -230,6 +246,7 @@ export const settings: Texts<typeof text> = {
 		timeshift_settings: 'Timeshift',
 		library_settings: 'Film e serie',
 		name_settings: 'Nomi',
+		completion_settings: 'Completamento da TMDB',
 		user_limit_settings: 'Limiti degli utenti',
 		tuner_settings: 'Tuner',
 		network_access: 'Accesso dalle reti',

@@ -6,6 +6,7 @@ import { channelGuides } from './channelGuides';
 import { channels } from './channels';
 import { chart } from './chart';
 import { common } from './common';
+import { completion } from './completion';
 import { grid } from './grid';
 import { guide } from './guide';
 import { guideChoice } from './guideChoice';
@@ -24,6 +25,7 @@ import { nodes } from './nodes';
 import { now } from './now';
 import { offers } from './offers';
 import { permissions } from './permissions';
+import { pluginRepositories } from './pluginRepositories';
 import { plugins } from './plugins';
 import { profiles } from './profiles';
 import { recordingRules } from './recordingRules';
@@ -49,6 +51,7 @@ const pl: Catalogue = {
 	channels,
 	chart,
 	common,
+	completion,
 	grid,
 	guide,
 	guideChoice,
@@ -67,6 +70,7 @@ const pl: Catalogue = {
 	now,
 	offers,
 	permissions,
+	pluginRepositories,
 	plugins,
 	profiles,
 	recordingRules,

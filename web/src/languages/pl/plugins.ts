@@ -5,6 +5,7 @@ import { counted, forms } from './nouns';
 
 export const plugins: Texts<typeof text> = {
 	title: 'Wtyczki',
+	repositories: 'Repozytoria',
 	install: 'Zainstaluj wtyczkę',
 	reload: 'Odczytaj folder ponownie',
 	reloaded: (n) => `W folderze: ${counted(n, 'wtyczka', 'wtyczki', 'wtyczek')}.`,

@@ -190,6 +190,22 @@ const saidInGroup: Record<string, Record<string, Said>> = {
 		users: ['Przechowuj historię każdego użytkownika', 'Wyłączenie usuwa to, co przechowano.'],
 		user_days: ['Dni przechowywania historii użytkowników', 'Od 1 do 60.'],
 	},
+	completion_settings: {
+		completion_enabled: [
+			'Uzupełniaj filmy i seriale',
+			'Po imporcie. Tytuły są rozpoznawane po identyfikatorze albo po nazwie i roku; jeśli pasuje kilka, nie jest brany żaden.',
+		],
+		tmdb_api_key: [
+			'Twój klucz lub token dostępu',
+			'Z Twojego konta w themoviedb.org. Nie jest ponownie pokazywany.',
+		],
+		completion_language: ['Język tytułów i opisów', 'Na przykład pl lub pl-PL.'],
+		tmdb_address: ['Adres API', 'Inny tylko dla własnego serwera lustrzanego.'],
+		completion_titles_per_run: [
+			'Tytuły w jednym przebiegu',
+			'Od 1 do 100000. Następny przebieg zrobi resztę.',
+		],
+	},
 	dvr_settings: { retention_count: ['Liczba zachowywanych nagrań', '0 zachowuje wszystkie.'] },
 };
 
@@ -217,6 +233,7 @@ export const settings: Texts<typeof text> = {
 		timeshift_settings: 'Przeszłość kanałów',
 		library_settings: 'Filmy i seriale',
 		name_settings: 'Nazwy',
+		completion_settings: 'Uzupełnianie z TMDB',
 		user_limit_settings: 'Limity użytkowników',
 		tuner_settings: 'Tuner',
 		network_access: 'Dostęp z sieci',

@@ -4,6 +4,7 @@ import type { Texts } from '../catalogue';
 
 export const plugins: Texts<typeof text> = {
 	title: 'Plugins',
+	repositories: 'Repositórios',
 	install: 'Instalar um plugin',
 	reload: 'Ler a pasta de novo',
 	reloaded: (n) => `Há ${number(n)} ${plural(n, 'plugin', 'plugins')} na pasta.`,

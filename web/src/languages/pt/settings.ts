@@ -183,6 +183,19 @@ const saidInGroup: Record<string, Record<string, Said>> = {
 		users: ['Guardar o histórico de cada usuário', 'Ao desativar, o que foi guardado é eliminado.'],
 		user_days: ['Dias de conservação do histórico dos usuários', 'De 1 a 60.'],
 	},
+	completion_settings: {
+		completion_enabled: [
+			'Completar filmes e séries',
+			'Depois das importações. Os títulos são reconhecidos pelo id ou pelo nome e ano; se vários servirem, nenhum é usado.',
+		],
+		tmdb_api_key: [
+			'A sua chave ou token de acesso',
+			'Da sua conta em themoviedb.org. Nunca mais é mostrada.',
+		],
+		completion_language: ['Idioma dos títulos e sinopses', 'Como pt ou pt-PT.'],
+		tmdb_address: ['Endereço da API', 'Outro apenas para um espelho próprio.'],
+		completion_titles_per_run: ['Títulos por execução', 'De 1 a 100000. A execução seguinte faz o resto.'],
+	},
 	dvr_settings: { retention_count: ['Gravações a manter', '0 mantém todas.'] },
 };
 
@@ -209,6 +222,7 @@ export const settings: Texts<typeof text> = {
 		timeshift_settings: 'Canais em diferido',
 		library_settings: 'Filmes e séries',
 		name_settings: 'Nomes',
+		completion_settings: 'Completar com TMDB',
 		user_limit_settings: 'Limites de usuários',
 		tuner_settings: 'Sintonizador',
 		network_access: 'Acesso de redes',

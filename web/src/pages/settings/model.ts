@@ -28,6 +28,7 @@ const ORDER = [
 	'timeshift_settings',
 	'library_settings',
 	'name_settings',
+	'completion_settings',
 	'user_limit_settings',
 	'tuner_settings',
 	'network_access',
