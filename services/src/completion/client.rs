@@ -70,14 +70,18 @@ impl<'a> Client<'a> {
         Self { fetch, delays, address: &settings.address, key, headers }
     }
 
-    /// Returns the answer under this path with these parameters.
-    pub(super) async fn get(&self, path: &str, parameters: &[(&str, &str)]) -> Result<Value, AskError> {
+    fn url(&self, path: &str, parameters: &[(&str, &str)]) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.extend_pairs(parameters);
         if let Some(key) = self.key {
             query.append_pair("api_key", key.expose());
         }
-        let url = format!("{}/{path}?{}", self.address, query.finish());
+        format!("{}/{path}?{}", self.address, query.finish())
+    }
+
+    /// Returns the answer under this path with these parameters.
+    pub(super) async fn get(&self, path: &str, parameters: &[(&str, &str)]) -> Result<Value, AskError> {
+        let url = self.url(path, parameters);
         let mut pause = self.delays.after_failure;
         let mut attempt = 1;
         loop {
