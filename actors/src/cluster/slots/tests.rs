@@ -410,7 +410,7 @@ async fn a_node_that_was_handed_over_opens_again_with_its_leases_only_and_closes
 
 /// A panel that counts two connections, and then another number.
 struct CountingPanel {
-    count: parking_lot::Mutex<Option<u32>>,
+    count: Mutex<Option<u32>>,
     n_asked: AtomicUsize,
 }
 

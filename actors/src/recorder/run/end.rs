@@ -141,7 +141,7 @@ impl Run {
     }
 
     /// Removes a file that no record names.
-    async fn remove(&self, path: String) {
+    pub(super) async fn remove(&self, path: String) {
         let (folder, id) = (self.parts().folder.clone(), self.id);
         let remove = move || folder.remove_index(id).and_then(|_| folder.remove(&path));
         if let Ok(Err(cause)) = blocking(remove).await {
