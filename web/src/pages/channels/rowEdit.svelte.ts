@@ -3,7 +3,6 @@
 import { api, ApiError, ok } from '$lib/api';
 import { FormState } from '$lib/ui';
 import type { ChannelRow } from './filters';
-import { nameOfNumber } from './numbered';
 import { text } from './text';
 
 /** Columns that are edited in the row, with their fields. */
@@ -34,7 +33,7 @@ const valuesOf = (row: ChannelRow): RowValues => ({
 /** Returns an error that names the channel which has the wanted number, if that is the reason. */
 async function namingHolder(error: unknown, number: number | null): Promise<unknown> {
 	if (!(error instanceof ApiError) || !error.fields.channel_number || number === null) return error;
-	const name = await nameOfNumber(number).catch(() => null);
+	const name = await import('./cells').then((it) => it.nameOfNumber(number)).catch(() => null);
 	if (name === null) return error;
 	const channel_number = text().numberTaken(number, name);
 	return new ApiError(error.status, error.message, { ...error.fields, channel_number }, error.body);
