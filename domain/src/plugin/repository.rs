@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::PluginKey;
 
-/// Key of the core setting with the [`PluginRepositories`]. It is no setting of the interface.
+/// Key of the core setting with the [`PluginRepositories`]. The interface does not list it.
 pub const REPOSITORIES_KEY: &str = "plugin_repositories";
 /// Maximum number of repositories.
 pub const REPOSITORIES_MAX: usize = 20;
@@ -54,7 +54,7 @@ pub struct PluginRepository {
     pub signature: RepositorySignature,
 }
 
-/// What is known of the signature of a manifest.
+/// The result of checking the signature of a manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RepositorySignature {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::choose::Candidate;
+use super::choose::CatalogueTitle;
 use crate::vod::{EpisodeFacts, ExternalIds, TitleFacts, TitleKind};
 
 /// Maximum number of entries of a list that are read.
@@ -39,7 +39,7 @@ impl PictureAddresses {
     }
 
     /// Returns the address of a picture, whose path begins with a slash.
-    fn of_path(&self, size: &str, path: Option<&Value>) -> Option<String> {
+    fn picture(&self, size: &str, path: Option<&Value>) -> Option<String> {
         let name = path?.as_str()?.strip_prefix('/')?;
         let is_plain = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'.' | b'-' | b'_');
         let is_name = (1..=ADDRESS_BYTES_MAX).contains(&name.len())
@@ -52,7 +52,7 @@ impl PictureAddresses {
 /// The first page of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchAnswer {
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<CatalogueTitle>,
     /// Whether the search has no further page.
     pub is_complete: bool,
 }
@@ -83,7 +83,7 @@ pub fn found_by_imdb_id(kind: TitleKind, answer: &Value) -> Option<u32> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompletedTitle {
     /// The title as a candidate, to compare it with what an account states.
-    pub candidate: Candidate,
+    pub candidate: CatalogueTitle,
     pub facts: TitleFacts,
     /// Other values under the names that panels use.
     pub properties: Map<String, Value>,
@@ -102,7 +102,7 @@ impl CompletedTitle {
             rating: rating(answer),
             genre: genres(answer),
             duration_secs: minutes(answer.get("runtime")),
-            logo: pictures.of_path(POSTER_SIZE, answer.get("poster_path")),
+            logo: pictures.picture(POSTER_SIZE, answer.get("poster_path")),
             is_adult: answer.get("adult").and_then(Value::as_bool).unwrap_or(false),
             ids: ExternalIds { tmdb: Some(candidate.id.to_string()), imdb },
         };
@@ -113,7 +113,7 @@ impl CompletedTitle {
             properties.insert("o_name".to_owned(), shortened(original).into());
         }
         properties.extend(released(answer).map(|it| ("release_date".to_owned(), it.into())));
-        let backdrop = pictures.of_path(BACKDROP_SIZE, answer.get("backdrop_path"));
+        let backdrop = pictures.picture(BACKDROP_SIZE, answer.get("backdrop_path"));
         properties.extend(backdrop.map(|it| ("backdrop_path".to_owned(), json!([it]))));
         Some(Self { candidate, facts, properties })
     }
@@ -142,7 +142,7 @@ pub fn episodes_in(
             air_date: date(it, "air_date"),
             rating: rating(it),
             duration_secs: minutes(it.get("runtime")),
-            logo: pictures.of_path(STILL_SIZE, it.get("still_path")),
+            logo: pictures.picture(STILL_SIZE, it.get("still_path")),
             ids: ExternalIds { tmdb: id(it).map(|it| it.to_string()), imdb: None },
             custom_properties: Map::new(),
         };
@@ -153,11 +153,11 @@ pub fn episodes_in(
 }
 
 /// Films have `title` and `release_date`, series have `name` and `first_air_date`.
-fn candidate(entry: &Value) -> Option<Candidate> {
+fn candidate(entry: &Value) -> Option<CatalogueTitle> {
     let name = text(entry, "title").or_else(|| text(entry, "name"))?;
     let original = text(entry, "original_title").or_else(|| text(entry, "original_name"));
     let year = released(entry).and_then(|it| it.get(..4)?.parse().ok());
-    Some(Candidate { id: id(entry)?, names: [name, original.unwrap_or_default()], year })
+    Some(CatalogueTitle { id: id(entry)?, names: [name, original.unwrap_or_default()], year })
 }
 
 fn released(entry: &Value) -> Option<String> {

@@ -4,7 +4,7 @@ use crate::vod::{CompletionQuestion, TitleName};
 
 /// A title that the catalogue offers for a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Candidate {
+pub struct CatalogueTitle {
     pub id: u32,
     /// The title in the asked language, and the original one.
     pub names: [String; 2],
@@ -25,8 +25,9 @@ pub enum Choice {
 /// Chooses among the candidates of a search: the name has to be the same without case, accents and marks, and the year too.
 /// If none has the year, one of the year before or after is taken. Without a year, the name has to be the only one, so all
 /// candidates have to be known (`is_complete`).
-pub fn choose(question: &CompletionQuestion, candidates: &[Candidate], is_complete: bool) -> Choice {
-    let mut same: Vec<&Candidate> = candidates.iter().filter(|it| has_name(it, &question.name)).collect();
+pub fn choose(question: &CompletionQuestion, candidates: &[CatalogueTitle], is_complete: bool) -> Choice {
+    let mut same: Vec<&CatalogueTitle> =
+        candidates.iter().filter(|it| has_name(it, &question.name)).collect();
     same.sort_unstable_by_key(|it| it.id);
     same.dedup_by_key(|it| it.id);
     let Some(year) = question.year else {
@@ -49,7 +50,7 @@ pub fn choose(question: &CompletionQuestion, candidates: &[Candidate], is_comple
 
 /// Returns whether the title that the catalogue has under an id may be the one that an account offers under this id. Accounts
 /// state wrong ids: of titles with another name, only those of about the same year are believed.
-pub fn fits(question: &CompletionQuestion, candidate: &Candidate) -> bool {
+pub fn fits(question: &CompletionQuestion, candidate: &CatalogueTitle) -> bool {
     let is_same_name = question.name.words.is_empty() || has_name(candidate, &question.name);
     let years = question.year.zip(candidate.year);
     match years {
@@ -58,7 +59,7 @@ pub fn fits(question: &CompletionQuestion, candidate: &Candidate) -> bool {
     }
 }
 
-fn has_name(candidate: &Candidate, name: &TitleName) -> bool {
+fn has_name(candidate: &CatalogueTitle, name: &TitleName) -> bool {
     candidate.names.iter().any(|it| {
         let found = TitleName::new(it);
         // A year in the name of the catalogue is a part of the title.
@@ -79,13 +80,13 @@ mod tests {
     }
 
     /// Reads `id title|original title year` per candidate, separated by `;`. Year 0 is unknown.
-    fn candidates(text: &str) -> Vec<Candidate> {
+    fn candidates(text: &str) -> Vec<CatalogueTitle> {
         let read = |it: &str| {
             let (id, rest) = it.trim().split_once(' ').unwrap();
             let (names, year) = rest.rsplit_once(' ').unwrap();
             let (title, original) = names.split_once('|').unwrap_or((names, names));
             let year = Some(year.parse().unwrap()).filter(|it| *it != 0);
-            Candidate { id: id.parse().unwrap(), names: [title, original].map(str::to_owned), year }
+            CatalogueTitle { id: id.parse().unwrap(), names: [title, original].map(str::to_owned), year }
         };
         text.split(';').filter(|it| !it.trim().is_empty()).map(read).collect()
     }

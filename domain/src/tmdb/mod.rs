@@ -11,7 +11,7 @@ mod settings;
 pub use self::answer::{
     CompletedEpisode, CompletedTitle, PictureAddresses, SearchAnswer, episodes_in, found_by_imdb_id,
 };
-pub use self::choose::{Candidate, Choice, choose, fits};
+pub use self::choose::{CatalogueTitle, Choice, choose, fits};
 pub use self::settings::{API_KEY_MEMBER, CompletionSettings, masked};
 
 /// The sentence that applications show which use the catalogue, by its terms of use.

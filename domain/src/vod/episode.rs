@@ -22,7 +22,7 @@ pub struct Episode {
     pub number: u32,
     /// The accounts that offer it, in the order of the relations of the series. The first one that has a value states it.
     pub offers: Vec<EpisodeOffer>,
-    /// What a catalogue of films and series states, which precedes what accounts state.
+    /// The values of a catalogue of films and series, which precede those of accounts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completion: Option<Box<EpisodeFacts>>,
     /// Episodes that were merged into this one. Their ids and UUIDs lead here.

@@ -6,6 +6,7 @@
 
 pub mod category;
 pub mod completion;
+mod completion_question;
 pub mod delta;
 pub mod episode;
 pub mod episode_name;
@@ -25,7 +26,8 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 pub use self::category::{AccountCategory, VodCategory};
-pub use self::completion::{Completion, CompletionOutcome, CompletionQuestion};
+pub use self::completion::{Completion, CompletionOutcome};
+pub use self::completion_question::CompletionQuestion;
 pub use self::episode::{Episode, EpisodeAlias, EpisodeFacts, EpisodeOffer};
 pub use self::favorites::TitleFavorites;
 pub use self::found::{FoundCategory, FoundDetails, FoundEpisode, FoundTitle};

@@ -76,8 +76,8 @@ impl Title {
             Relation { reason, ..it }
         }));
         self.edits.complete(from.edits);
-        let is_found = |it: &Box<Completion>| it.outcome == CompletionOutcome::Found;
-        if !self.completion.as_ref().is_some_and(is_found) {
+        let is_found = |it: &Completion| it.outcome == CompletionOutcome::Found;
+        if !self.completion.as_deref().is_some_and(is_found) {
             self.completion = from.completion.or_else(|| self.completion.take());
         }
         self.hidden |= from.hidden;

@@ -112,7 +112,7 @@ pub struct Title {
     /// Values changed by admins.
     #[serde(default, skip_serializing_if = "TitleEdits::is_empty")]
     pub edits: TitleEdits,
-    /// What a catalogue of films and series answered.
+    /// The answer of a catalogue of films and series.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completion: Option<Box<Completion>>,
     /// Hidden from everybody but admins.

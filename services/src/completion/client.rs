@@ -106,7 +106,7 @@ impl<'a> Client<'a> {
     async fn get_once(&self, url: &str) -> Result<Value, FetchError> {
         // An admin typed the address.
         let body = self.fetch.get(url, &self.headers, Reach::default()).await?.whole().await?;
-        // A text that is no JSON has the shape of no answer.
+        // A text other than JSON has the shape of none of the answers.
         Ok(serde_json::from_slice(&body).unwrap_or(Value::Null))
     }
 }

@@ -178,7 +178,7 @@ async fn library(catalogue: &Catalogue, key: &str, titles: Vec<Title>) -> (Model
         titles.iter().try_for_each(|it| write.put(it))
     });
     written.await.unwrap();
-    let models = Models::new(store).unwrap();
+    let models = spawn_blocking(move || Models::new(store).unwrap()).await.unwrap();
     let fetch = Fetch::new(FetchLimits::default()).unwrap();
     (models.clone(), Completions::with_delays(models, fetch, DELAYS))
 }

@@ -10,12 +10,11 @@ mod readings;
 mod tests;
 
 use std::collections::{BTreeSet, VecDeque};
-use std::fmt;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use std::{fmt, io};
 
 use actors::now_ms;
 use domain::core_settings::HISTORY_SETTINGS;

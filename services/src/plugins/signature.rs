@@ -41,7 +41,7 @@ enum Key {
 /// A signature over data.
 struct Signature {
     hash: u8,
-    /// What is hashed after the data.
+    /// The bytes that are hashed after the data.
     trailer: Vec<u8>,
     algorithm: u8,
     /// The numbers of the signature.

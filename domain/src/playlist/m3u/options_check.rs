@@ -28,7 +28,7 @@ pub fn check_options(text: &str, part: usize) {
         };
         check_entry(&entry, playlist.len(), &playlist);
         if !first.is_empty() {
-            // Text that is no option belongs to the value before, and headers are ASCII. In a list that is encoded as a whole,
+            // Text other than an option belongs to the value before, and headers are ASCII. In a list that is encoded as a whole,
             // every sign of an option is.
             let is_kept = text.is_ascii() && !(first.contains("%3D") && text.contains('='));
             assert!(!is_kept || entry.headers.user_agent.is_some(), "{playlist}");

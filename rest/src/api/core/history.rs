@@ -1,10 +1,9 @@
 //! `/api/core/history/`: rates, viewers, slots and failovers over days and weeks.
 
 use actors::now_ms;
-use domain::history::Subject;
 use domain::history::series::{POINTS_MAX, POINTS_MIN, Series};
 use domain::history::settings::DAYS_MAX;
-use domain::history::{Sample, SubjectKind};
+use domain::history::{Sample, Subject, SubjectKind};
 use domain::ids::{AccountId, ChannelId, UserId};
 use resource_derive::{Query, View};
 use route_frame::access::ADMIN;

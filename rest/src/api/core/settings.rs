@@ -301,6 +301,7 @@ mod tests {
                 "library_settings",
                 "timeshift_settings",
                 "name_settings",
+                "history_settings",
                 "completion_settings",
             ]
         );
@@ -363,7 +364,7 @@ mod tests {
     #[tokio::test]
     async fn the_key_of_the_completion_is_kept_and_never_shown() {
         let rest = Rest::start().await;
-        let path = "/api/core/settings/13/";
+        let path = "/api/core/settings/14/";
         let key = || rest.models.completion_settings().api_key.map(|it| it.expose().to_owned());
         let value = json!({ "tmdb_api_key": "k3y-5p1c3", "completion_enabled": true });
         let set = rest.admin("PATCH", path, json!({ "value": value })).await;

@@ -174,7 +174,7 @@ pub(super) fn routes() -> Vec<Route> {
     const FETCH: &str = "The repository does not answer, or its answer is refused. Nothing was changed.";
     const ADD: &str = "Adds a repository of plugins whose list can be read.";
     const GET_NEW: &str =
-        "Installs or updates a plugin from a repository, after its checksum. Runs no code of it.";
+        "Adds or updates a plugin from a repository, after its checksum. Runs no code of it.";
     const VERSIONS: &str = "Lists the versions of a plugin of a repository.";
     let fetching = |route: Route| {
         route
@@ -191,7 +191,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::delete(ONE, ADMIN, "Removes a repository of plugins. Its plugins stay.", remove)
             .not_for_plugins(NOT_FOR_PLUGINS)
             .refuses(StatusCode::NOT_FOUND, UNKNOWN),
-        fetching(Route::post(REFRESH, ADMIN, "Fetches the list of a repository again.", refresh)),
+        fetching(Route::post(REFRESH, ADMIN, "Updates the list of a repository from its address.", refresh)),
         Route::get(AVAILABLE, ADMIN, "Lists the plugins of all repositories.", available),
         fetching(Route::post(DETAIL, ADMIN, VERSIONS, versions).that_reads()),
         fetching(Route::post(INSTALL, ADMIN, GET_NEW, install))

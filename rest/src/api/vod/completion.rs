@@ -79,7 +79,7 @@ const STOP: &str = "/api/vod/completion/stop/";
 const BUSY: &str = "A completion is running.";
 
 pub(super) fn routes() -> Vec<Route> {
-    const START: &str = "Completes films and series from The Movie Database.";
+    const START: &str = "Starts the completion of films and series from The Movie Database.";
     const REMOVE: &str =
         "Removes what was completed, so that titles have the values of their accounts again.";
     vec![

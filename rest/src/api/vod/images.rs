@@ -167,7 +167,7 @@ async fn show_episode(call: &Call, name: Option<&PictureName>) -> Result<Image, 
     Ok(image(call, picture.map(|it| (it, named)), name).await)
 }
 
-/// Who named a picture.
+/// The side that named a picture.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum NamedBy {
     Admin,

@@ -1,1 +1,0 @@
-import"./ui-BIVO0554.js";import{J as e,Mt as t,N as n,R as r,X as i,mt as a,ut as o,y as s}from"./api-BEenIi1m.js";var c=i(`<span><!></span>`);function l(i,l){let u=s(l,`lines`,3,!1);var d=c();let f;var p=a(d);r(p,()=>l.children),t(d),o(()=>f=n(d,1,`svelte-18mymms`,null,f,{lines:u()})),e(i,d)}export{l as t};

@@ -1,1 +1,0 @@
-import"./ui-BIVO0554.js";import{G as e,J as t,Mt as n,N as r,P as i,R as a,X as o,_t as s,gt as c,mt as l,ut as u,y as d}from"./api-BEenIi1m.js";var f=o(`<div role="alert"><h2> </h2> <!></div>`);function p(o,p){let m=d(p,`tone`,3,`bad`);var h=f(),g=l(h),_=c(g,!0),v=s(g,2);a(v,()=>p.children),n(h),u(()=>{r(h,1,i(m()),`svelte-u1w4vg`),e(_,p.title)}),t(o,h)}export{p as t};
