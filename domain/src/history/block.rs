@@ -14,7 +14,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Sample, Subject, SubjectKind};
+use super::{HistorySample, HistorySubject, SubjectKind};
 
 /// Begin of a block. Its last character is the version of the format.
 const MAGIC: [u8; 4] = *b"HWH1";
@@ -77,7 +77,7 @@ pub struct Block {
     pub step_seconds: u32,
     /// The kinds that had more subjects than are kept, as bits.
     incomplete: u16,
-    samples: BTreeMap<Subject, Sample>,
+    samples: BTreeMap<HistorySubject, HistorySample>,
 }
 
 impl Block {
@@ -88,22 +88,22 @@ impl Block {
 
     /// Returns the sample of a subject: of one that was not in use, one without anything over the time in which the gateway
     /// measured. `None` if nothing is known.
-    pub fn sample(&self, subject: Subject) -> Option<Sample> {
+    pub fn sample(&self, subject: HistorySubject) -> Option<HistorySample> {
         let absent = || {
-            let whole = self.samples.get(&Subject::Gateway)?;
+            let whole = self.samples.get(&HistorySubject::Gateway)?;
             let is_known = self.incomplete & subject.kind().bit() == 0;
-            is_known.then(|| Sample { seconds: whole.seconds, ..Sample::default() })
+            is_known.then(|| HistorySample { seconds: whole.seconds, ..HistorySample::default() })
         };
         self.samples.get(&subject).copied().or_else(absent)
     }
 
     /// Returns all samples by subject.
-    pub fn samples(&self) -> &BTreeMap<Subject, Sample> {
+    pub fn samples(&self) -> &BTreeMap<HistorySubject, HistorySample> {
         &self.samples
     }
 
     /// Adds a sample. New subjects beyond `subjects_max` of their kind are dropped, and the kind is incomplete then.
-    pub fn add(&mut self, subject: Subject, sample: &Sample, subjects_max: usize) {
+    pub fn add(&mut self, subject: HistorySubject, sample: &HistorySample, subjects_max: usize) {
         if let Some(known) = self.samples.get_mut(&subject) {
             known.add(sample);
         } else if self.samples.keys().filter(|it| it.kind() == subject.kind()).count() < subjects_max {
@@ -122,7 +122,7 @@ impl Block {
     }
 
     /// Keeps the samples of the subjects that `is_kept` accepts. Returns whether all are kept.
-    pub fn retain(&mut self, is_kept: impl Fn(Subject) -> bool) -> bool {
+    pub fn retain(&mut self, is_kept: impl Fn(HistorySubject) -> bool) -> bool {
         let before = self.samples.len();
         self.samples.retain(|it, _| is_kept(*it));
         self.samples.len() == before
@@ -195,7 +195,7 @@ impl Block {
         for _ in 0..n_entries {
             let [kind, ..] = reader.take::<4>()?;
             let kind = *SubjectKind::ALL.get(usize::from(kind))?;
-            let subject = Subject::new(kind, reader.u32()?);
+            let subject = HistorySubject::new(kind, reader.u32()?);
             samples.insert(subject, reader.sample()?);
         }
         Some(Self { start, step_seconds, incomplete, samples })
@@ -210,7 +210,7 @@ fn checksum(bytes: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-fn write_sample(bytes: &mut Vec<u8>, it: &Sample) {
+fn write_sample(bytes: &mut Vec<u8>, it: &HistorySample) {
     bytes.extend(it.seconds.to_le_bytes());
     bytes.extend(it.bytes_in.to_le_bytes());
     bytes.extend(it.bytes_out.to_le_bytes());
@@ -246,8 +246,8 @@ impl Reader<'_> {
         Some(u64::from_le_bytes(self.take()?))
     }
 
-    fn sample(&mut self) -> Option<Sample> {
-        Some(Sample {
+    fn sample(&mut self) -> Option<HistorySample> {
+        Some(HistorySample {
             seconds: self.u32()?,
             bytes_in: self.u64()?,
             bytes_out: self.u64()?,

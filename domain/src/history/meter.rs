@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::block::Block;
-use super::{Sample, Subject};
+use super::{HistorySample, HistorySubject};
 
 /// Maximum number of subjects of a kind in memory, until the busiest are written.
 const SUBJECTS_MAX: usize = 4_096;
@@ -14,7 +14,7 @@ pub struct Reading {
     pub gateway: Totals,
     pub sources: Vec<SourceReading>,
     pub viewers: Vec<ViewerReading>,
-    pub accounts: Vec<(Subject, SlotReading)>,
+    pub accounts: Vec<(HistorySubject, SlotReading)>,
 }
 
 /// Counters of the whole gateway.
@@ -44,7 +44,7 @@ pub type CounterKey = (&'static str, u128);
 pub struct SourceReading {
     pub key: CounterKey,
     /// The channel and the account.
-    pub subjects: Vec<Subject>,
+    pub subjects: Vec<HistorySubject>,
     pub bytes_in: u64,
     pub failovers: u64,
     pub losses: u64,
@@ -65,7 +65,7 @@ pub enum SourceState {
 pub struct ViewerReading {
     pub key: CounterKey,
     /// The channel, the account and the user.
-    pub subjects: Vec<Subject>,
+    pub subjects: Vec<HistorySubject>,
     pub bytes_out: u64,
 }
 
@@ -112,13 +112,13 @@ impl Meter {
 /// The samples of one reading.
 struct Samples {
     seconds: u32,
-    by_subject: BTreeMap<Subject, Sample>,
+    by_subject: BTreeMap<HistorySubject, HistorySample>,
 }
 
 impl Samples {
-    fn sample(&mut self, subject: Subject) -> &mut Sample {
+    fn sample(&mut self, subject: HistorySubject) -> &mut HistorySample {
         let seconds = self.seconds;
-        self.by_subject.entry(subject).or_insert(Sample { seconds, ..Sample::default() })
+        self.by_subject.entry(subject).or_insert(HistorySample { seconds, ..HistorySample::default() })
     }
 
     fn add_gateway(&mut self, reading: &Reading, grown: &mut dyn FnMut(CounterKey, [u64; 3]) -> [u64; 3]) {
@@ -126,12 +126,12 @@ impl Samples {
         let [bytes_in, failovers, losses] =
             grown(TOTALS_IN, [totals.bytes_in, totals.failovers, totals.losses]);
         let [bytes_out, ..] = grown(TOTALS_OUT, [totals.bytes_out, 0, 0]);
-        let sample = self.sample(Subject::Gateway);
+        let sample = self.sample(HistorySubject::Gateway);
         (sample.bytes_in, sample.bytes_out) = (bytes_in, bytes_out);
         (sample.failovers, sample.losses) = (small(failovers), small(losses));
         sample.viewers_max = small(reading.viewers.len() as u64);
         sample.recording_bytes = totals.recording_bytes;
-        self.add_slots(Subject::Gateway, totals.slots);
+        self.add_slots(HistorySubject::Gateway, totals.slots);
     }
 
     fn add_source(&mut self, source: &SourceReading, [bytes_in, failovers, losses]: [u64; 3]) {
@@ -158,7 +158,7 @@ impl Samples {
         }
     }
 
-    fn add_slots(&mut self, subject: Subject, slots: SlotReading) {
+    fn add_slots(&mut self, subject: HistorySubject, slots: SlotReading) {
         let sample = self.sample(subject);
         (sample.slots_max, sample.slots_limit) = (slots.n_used, slots.limit);
     }
@@ -185,9 +185,9 @@ mod tests {
     use crate::history::block::Resolution;
     use crate::ids::{AccountId, ChannelId, UserId};
 
-    const CHANNEL: Subject = Subject::Channel(ChannelId(7));
-    const ACCOUNT: Subject = Subject::Account(AccountId(1));
-    const USER: Subject = Subject::User(UserId(3));
+    const CHANNEL: HistorySubject = HistorySubject::Channel(ChannelId(7));
+    const ACCOUNT: HistorySubject = HistorySubject::Account(AccountId(1));
+    const USER: HistorySubject = HistorySubject::User(UserId(3));
 
     /// A channel with one viewer that has received and sent this many bytes.
     fn reading(bytes_in: u64, bytes_out: u64, state: SourceState) -> Reading {
@@ -208,7 +208,7 @@ mod tests {
         meter.read(&reading(19_000, 6_000, SourceState::Playing), 10, &mut block);
         meter.read(&reading(2_500, 500, SourceState::Failing), 10, &mut block);
         let channel = block.samples()[&CHANNEL];
-        let expected = Sample {
+        let expected = HistorySample {
             seconds: 20,
             bytes_in: 12_500,
             bytes_out: 1_500,
@@ -219,10 +219,10 @@ mod tests {
             playing_seconds: 10,
             failing_seconds: 10,
             failovers: 1,
-            ..Sample::default()
+            ..HistorySample::default()
         };
         assert_eq!(channel, expected);
-        let whole = block.samples()[&Subject::Gateway];
+        let whole = block.samples()[&HistorySubject::Gateway];
         assert_eq!((whole.bytes_in, whole.bytes_out, whole.viewer_seconds), (12_500, 1_500, 20));
         assert_eq!((whole.slots_max, whole.slots_limit, whole.slot_seconds), (1, 2, 20));
         assert_eq!(whole.recording_bytes, 9);

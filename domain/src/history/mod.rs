@@ -1,7 +1,7 @@
 //! The history of rates, viewers, slots and failovers: what is measured, and how measurements are added up.
 //!
-//! A [`Sample`] covers a span of time for one [`Subject`]. [`meter`] makes samples from counters, a [`block`] holds those
-//! of one step of time as a file has them, and [`series`] turns blocks into the columns that a page draws.
+//! A [`HistorySample`] covers a span of time for one [`HistorySubject`]. [`meter`] makes samples from counters, a [`block`]
+//! holds those of one step of time as a file has them, and [`series`] turns blocks into the columns that a page draws.
 
 pub mod block;
 pub mod meter;
@@ -12,7 +12,7 @@ use crate::ids::{AccountId, ChannelId, UserId};
 
 /// The subject of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Subject {
+pub enum HistorySubject {
     /// This gateway, or this node of a cluster.
     Gateway,
     Account(AccountId),
@@ -49,7 +49,7 @@ impl SubjectKind {
     }
 }
 
-impl Subject {
+impl HistorySubject {
     /// Returns the kind of the subject.
     pub fn kind(self) -> SubjectKind {
         match self {
@@ -81,7 +81,7 @@ impl Subject {
 
 /// Measurements over a span of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Sample {
+pub struct HistorySample {
     /// Time in which the gateway measured, in seconds.
     pub seconds: u32,
     /// Bytes received from providers.
@@ -110,7 +110,7 @@ pub struct Sample {
     pub recording_bytes: u64,
 }
 
-impl Sample {
+impl HistorySample {
     /// Adds the sample of the same subject over another span of time: sums are added, of maxima the larger one stays.
     pub fn add(&mut self, other: &Self) {
         self.seconds = self.seconds.saturating_add(other.seconds);
@@ -147,14 +147,14 @@ mod tests {
     const KINDS: [SubjectKind; 3] = [SubjectKind::Gateway, SubjectKind::Account, SubjectKind::Channel];
 
     /// Returns a block in which the gateway has this sample.
-    pub(super) fn gateway_block(start: i64, sample: &Sample) -> Block {
+    pub(super) fn gateway_block(start: i64, sample: &HistorySample) -> Block {
         let mut block = Block::new(start, Resolution::FINE);
-        block.add(Subject::Gateway, sample, 1);
+        block.add(HistorySubject::Gateway, sample, 1);
         block
     }
 
-    pub(super) fn any_sample() -> impl Strategy<Value = Sample> {
-        (any::<[u32; 9]>(), prop::array::uniform5(0_u64..1 << 50)).prop_map(|(small, large)| Sample {
+    pub(super) fn any_sample() -> impl Strategy<Value = HistorySample> {
+        (any::<[u32; 9]>(), prop::array::uniform5(0_u64..1 << 50)).prop_map(|(small, large)| HistorySample {
             seconds: small[0] % 3_601,
             bytes_in: large[0],
             bytes_out: large[1],
@@ -174,7 +174,8 @@ mod tests {
     }
 
     fn any_block() -> impl Strategy<Value = Block> {
-        let subject = (0_usize..4, 0_u32..40).prop_map(|(kind, id)| Subject::new(SubjectKind::ALL[kind], id));
+        let subject =
+            (0_usize..4, 0_u32..40).prop_map(|(kind, id)| HistorySubject::new(SubjectKind::ALL[kind], id));
         prop::collection::vec((subject, any_sample()), 0..20).prop_map(|samples| {
             let mut block = Block::new(0, Resolution::FINE);
             samples.iter().for_each(|(subject, sample)| block.add(*subject, sample, 10));
@@ -241,19 +242,19 @@ mod tests {
 
     #[test]
     fn the_busiest_channels_are_kept_and_the_others_are_unknown() {
-        let mut block = gateway_block(0, &Sample { seconds: 300, ..Sample::default() });
+        let mut block = gateway_block(0, &HistorySample { seconds: 300, ..HistorySample::default() });
         for id in 0..300_u32 {
-            let sample = Sample { seconds: 300, bytes_in: u64::from(id), ..Sample::default() };
-            block.add(Subject::Channel(ChannelId(id)), &sample, 1_000);
+            let sample = HistorySample { seconds: 300, bytes_in: u64::from(id), ..HistorySample::default() };
+            block.add(HistorySubject::Channel(ChannelId(id)), &sample, 1_000);
         }
         block.shrink();
-        let channel = |id| block.sample(Subject::Channel(ChannelId(id)));
+        let channel = |id| block.sample(HistorySubject::Channel(ChannelId(id)));
         assert_eq!((channel(107), channel(108).map(|it| it.bytes_in)), (None, Some(108)));
         assert_eq!(channel(1_000), None, "it may be one of those that were dropped");
-        assert!(block.sample(Subject::Account(AccountId(1))).is_some(), "no account was dropped");
+        assert!(block.sample(HistorySubject::Account(AccountId(1))).is_some(), "no account was dropped");
         let part = block.part(&[SubjectKind::Gateway, SubjectKind::User]);
         assert_eq!(part.samples().len(), 1);
-        assert!(part.sample(Subject::User(UserId(1))).is_some());
+        assert!(part.sample(HistorySubject::User(UserId(1))).is_some());
     }
 
     #[test]
@@ -261,7 +262,7 @@ mod tests {
         let mut block = Block::new(0, Resolution::FINE);
         for kind in SubjectKind::ALL {
             for id in 0..1_000 {
-                block.add(Subject::new(kind, id), &Sample::default(), 1_000);
+                block.add(HistorySubject::new(kind, id), &HistorySample::default(), 1_000);
             }
         }
         block.shrink();

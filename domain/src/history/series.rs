@@ -1,7 +1,7 @@
 //! The columns that a page draws: samples of one subject in steps of equal length.
 
 use super::block::{Block, Resolution};
-use super::{Sample, Subject};
+use super::{HistorySample, HistorySubject};
 
 /// Maximum number of steps of a series.
 pub const POINTS_MAX: usize = 2_000;
@@ -70,7 +70,7 @@ impl Steps {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Series {
     pub steps: Steps,
-    pub samples: Vec<Option<Sample>>,
+    pub samples: Vec<Option<HistorySample>>,
 }
 
 impl Series {
@@ -80,13 +80,13 @@ impl Series {
     }
 
     /// Adds what a block knows about a subject.
-    pub fn add(&mut self, block: &Block, subject: Subject) {
+    pub fn add(&mut self, block: &Block, subject: HistorySubject) {
         let Some(sample) = block.sample(subject) else { return };
         self.add_sample(block.start, &sample);
     }
 
     /// Adds a sample whose span begins at this time, in seconds since 1970. One outside of the steps is ignored.
-    pub fn add_sample(&mut self, at: i64, sample: &Sample) {
+    pub fn add_sample(&mut self, at: i64, sample: &HistorySample) {
         let place = at.saturating_sub(self.steps.start).div_euclid(self.steps.step_seconds);
         let place = usize::try_from(place).ok().and_then(|it| self.samples.get_mut(it));
         if let Some(place) = place {
@@ -158,13 +158,13 @@ mod tests {
         fn longer_steps_keep_sums_and_maxima(samples in prop::collection::vec(any_sample(), 1..60), points in 2_usize..20) {
             let first = NOW - DAY;
             let until = first + 300 * i64::try_from(samples.len()).unwrap();
-            let mut whole = Sample::default();
+            let mut whole = HistorySample::default();
             let mut series = Series::new(Steps::new(first, until, points, NOW));
             for (at, sample) in (first..).step_by(300).zip(&samples) {
                 whole.add(sample);
-                series.add(&gateway_block(at, sample), Subject::Gateway);
+                series.add(&gateway_block(at, sample), HistorySubject::Gateway);
             }
-            let mut sum = Sample::default();
+            let mut sum = HistorySample::default();
             series.samples.iter().flatten().for_each(|it| sum.add(it));
             prop_assert_eq!(sum, whole);
         }
@@ -174,8 +174,8 @@ mod tests {
     fn a_channel_that_did_not_play_is_zero_while_the_gateway_ran_and_unknown_otherwise() {
         let steps = Steps::new(NOW - 900, NOW, 10, NOW);
         let mut series = Series::new(steps);
-        let ran = Sample { seconds: 300, ..Sample::default() };
-        series.add(&gateway_block(NOW - 600, &ran), Subject::Channel(ChannelId(7)));
+        let ran = HistorySample { seconds: 300, ..HistorySample::default() };
+        series.add(&gateway_block(NOW - 600, &ran), HistorySubject::Channel(ChannelId(7)));
         assert_eq!(series.samples, [None, Some(ran), None]);
     }
 }

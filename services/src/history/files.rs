@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use domain::history::block::{Block, Resolution, block_bytes};
-use domain::history::{Subject, SubjectKind};
+use domain::history::{HistorySubject, SubjectKind};
 use storage::create_folder;
 use tracing::warn;
 
@@ -94,7 +94,7 @@ impl RingFile {
     }
 
     /// Removes the samples that `is_kept` refuses from all blocks, and overwrites them with zeros.
-    fn retain(&self, is_kept: &dyn Fn(i64, Subject) -> bool) -> io::Result<()> {
+    fn retain(&self, is_kept: &dyn Fn(i64, HistorySubject) -> bool) -> io::Result<()> {
         if self.open()?.is_none() {
             return Ok(());
         }
@@ -197,7 +197,7 @@ impl FilePair {
     }
 
     /// Removes samples, as [`RingFile::retain`] does.
-    pub(super) fn retain(&self, is_kept: &dyn Fn(i64, Subject) -> bool) -> io::Result<()> {
+    pub(super) fn retain(&self, is_kept: &dyn Fn(i64, HistorySubject) -> bool) -> io::Result<()> {
         self.fine.retain(is_kept)?;
         self.coarse.retain(is_kept)
     }
@@ -237,7 +237,7 @@ impl HistoryFiles {
     }
 
     /// Returns the files that have the samples of a subject.
-    pub(super) fn with(&self, subject: Subject) -> &FilePair {
+    pub(super) fn with(&self, subject: HistorySubject) -> &FilePair {
         if subject.kind() == SubjectKind::User { &self.users } else { &self.shared }
     }
 }

@@ -22,7 +22,7 @@ use domain::history::block::{Block, Resolution};
 use domain::history::meter::{Meter, Reading};
 use domain::history::series::{Series, Steps};
 use domain::history::settings::HistorySettings;
-use domain::history::{Subject, SubjectKind};
+use domain::history::{HistorySubject, SubjectKind};
 use domain::ids::UserId;
 use media::spawn_blocking;
 use parking_lot::Mutex;
@@ -88,7 +88,7 @@ impl History {
     }
 
     /// Returns whether anything is kept about a subject.
-    pub fn keeps(&self, subject: Subject) -> bool {
+    pub fn keeps(&self, subject: HistorySubject) -> bool {
         let settings = history_settings(&self.0.parts.models);
         let is_wanted =
             if subject.kind() == SubjectKind::User { settings.has_users() } else { settings.is_enabled };
@@ -148,7 +148,7 @@ impl History {
 
     /// Returns what is known about a subject between two times, in seconds since 1970, in at most this many steps. Faults of
     /// the disk make it unknown.
-    pub async fn series(&self, subject: Subject, from: i64, until: i64, points: usize) -> Series {
+    pub async fn series(&self, subject: HistorySubject, from: i64, until: i64, points: usize) -> Series {
         let now = now_ms().div_euclid(1_000);
         let steps = Steps::new(from, until, points, now);
         let inner = Arc::clone(&self.0);
@@ -244,7 +244,7 @@ impl State {
     /// Removes the samples of the users that `is_kept` refuses.
     fn retain(&mut self, is_kept: &dyn Fn(UserId) -> bool) {
         for block in self.unwritten.iter_mut().chain(&mut self.current) {
-            block.retain(|it| !matches!(it, Subject::User(id) if !is_kept(id)));
+            block.retain(|it| !matches!(it, HistorySubject::User(id) if !is_kept(id)));
         }
     }
 }
@@ -280,14 +280,14 @@ impl Inner {
         self.state.lock().retain(&|it| users.contains(&it));
         let oldest = oldest_of_users(settings, now);
         files.users.retain(&|start, subject| match subject {
-            Subject::User(id) => start >= oldest && users.contains(&id),
+            HistorySubject::User(id) => start >= oldest && users.contains(&id),
             _ => true,
         })
     }
 
-    fn read(&self, subject: Subject, now: i64, series: &mut Series) -> io::Result<()> {
+    fn read(&self, subject: HistorySubject, now: i64, series: &mut Series) -> io::Result<()> {
         let settings = history_settings(&self.parts.models);
-        let is_user = matches!(subject, Subject::User(_));
+        let is_user = matches!(subject, HistorySubject::User(_));
         if is_user && !settings.has_users() {
             return Ok(());
         }

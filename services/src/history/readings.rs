@@ -7,7 +7,7 @@ use actors::{
     ChannelStatus, Recorder, SlotsSnapshot, Switchboard, System, Target, TimeShift, Vod, VodSessionInfo,
 };
 use domain::account::Account;
-use domain::history::Subject;
+use domain::history::HistorySubject;
 use domain::history::meter::{Reading, SlotReading, SourceReading, SourceState, Totals, ViewerReading};
 use domain::ids::{AccountId, ProfileId, UserId};
 use storage::Models;
@@ -65,7 +65,7 @@ impl HistoryParts {
             };
             n_used = n_used.saturating_add(own.n_used);
             limit = limit.filter(|_| own.limit > 0).map(|it| it.saturating_add(own.limit));
-            reading.accounts.push((Subject::Account(account.id), own));
+            reading.accounts.push((HistorySubject::Account(account.id), own));
         }
         reading.gateway.slots = SlotReading { n_used, limit: limit.unwrap_or_default() };
     }
@@ -107,17 +107,17 @@ impl<'a> Subjects<'a> {
         Self { models, accounts: profiles.collect(), users }
     }
 
-    fn account(&self, profile: ProfileId) -> Option<Subject> {
-        self.accounts.get(&profile).map(|it| Subject::Account(*it))
+    fn account(&self, profile: ProfileId) -> Option<HistorySubject> {
+        self.accounts.get(&profile).map(|it| HistorySubject::Account(*it))
     }
 
-    fn channel(&self, uuid: Uuid) -> Option<Subject> {
+    fn channel(&self, uuid: Uuid) -> Option<HistorySubject> {
         let channels = self.models.channels.load();
-        channels.one_by("uuid", uuid.as_bytes()).map(|it| Subject::Channel(it.id))
+        channels.one_by("uuid", uuid.as_bytes()).map(|it| HistorySubject::Channel(it.id))
     }
 
-    fn user(&self, name: Option<&str>) -> Option<Subject> {
-        self.users.get(name?).map(|it| Subject::User(*it))
+    fn user(&self, name: Option<&str>) -> Option<HistorySubject> {
+        self.users.get(name?).map(|it| HistorySubject::User(*it))
     }
 
     fn add_channel(&self, status: &ChannelStatus, reading: &mut Reading) {
@@ -149,7 +149,7 @@ impl<'a> Subjects<'a> {
     }
 
     fn add_session(&self, session: &VodSessionInfo, reading: &mut Reading) {
-        let account = session.profile.as_ref().map(|it| Subject::Account(it.account));
+        let account = session.profile.as_ref().map(|it| HistorySubject::Account(it.account));
         let kind = if matches!(session.title.target, Target::Archive(_)) { "past" } else { "film" };
         let key = (kind, u128::from(session.id));
         reading.sources.push(SourceReading {

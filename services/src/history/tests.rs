@@ -5,23 +5,23 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use domain::history::block::{Block, Resolution};
-use domain::history::{Sample, Subject};
+use domain::history::{HistorySample, HistorySubject};
 use domain::ids::{ChannelId, UserId};
 use tempfile::TempDir;
 
 use super::files::{HistoryFiles, RingFile};
 
-const NEWS: Subject = Subject::Channel(ChannelId(7));
-const ANNA: Subject = Subject::User(UserId(3));
-const BEN: Subject = Subject::User(UserId(4));
+const NEWS: HistorySubject = HistorySubject::Channel(ChannelId(7));
+const ANNA: HistorySubject = HistorySubject::User(UserId(3));
+const BEN: HistorySubject = HistorySubject::User(UserId(4));
 /// A whole hour, in seconds since 1970.
 const HOUR: i64 = 500_000 * 3_600;
 
 /// Returns the block of a step in which a channel and two users got this many bytes.
 fn block(start: i64, bytes: u64) -> Block {
     let mut block = Block::new(start, Resolution::FINE);
-    let sample = Sample { seconds: 300, bytes_out: bytes, viewers_max: 2, ..Sample::default() };
-    for subject in [Subject::Gateway, NEWS, ANNA, BEN] {
+    let sample = HistorySample { seconds: 300, bytes_out: bytes, viewers_max: 2, ..HistorySample::default() };
+    for subject in [HistorySubject::Gateway, NEWS, ANNA, BEN] {
         block.add(subject, &sample, 10);
     }
     block
@@ -34,7 +34,7 @@ fn files() -> (TempDir, HistoryFiles) {
 }
 
 /// Returns the bytes that a file has of a subject at these times; `None` where nothing is known.
-fn read<const N: usize>(file: &RingFile, subject: Subject, starts: [i64; N]) -> [Option<u64>; N] {
+fn read<const N: usize>(file: &RingFile, subject: HistorySubject, starts: [i64; N]) -> [Option<u64>; N] {
     let mut found = [None; N];
     let mut note = |block: Block| {
         let at = starts.iter().position(|it| *it == block.start).unwrap();
@@ -125,7 +125,7 @@ fn removed_users_and_old_days_leave_no_trace_in_the_files() {
     }
     files.users.close_hours(HOUR + 3_600).unwrap();
     let is_kept = |start, subject| match subject {
-        Subject::User(UserId(id)) => id == 4 && start > HOUR,
+        HistorySubject::User(UserId(id)) => id == 4 && start > HOUR,
         _ => true,
     };
     files.users.retain(&is_kept).unwrap();

@@ -3,7 +3,7 @@
 use actors::now_ms;
 use domain::history::series::{POINTS_MAX, POINTS_MIN, Series};
 use domain::history::settings::DAYS_MAX;
-use domain::history::{Sample, Subject, SubjectKind};
+use domain::history::{HistorySample, HistorySubject, SubjectKind};
 use domain::ids::{AccountId, ChannelId, UserId};
 use resource_derive::{Query, View};
 use route_frame::access::ADMIN;
@@ -138,9 +138,9 @@ fn subject(
     rest: &RestContext,
     kind: SubjectKind,
     id: Option<u32>,
-) -> Result<(Subject, Option<String>), Refusal> {
+) -> Result<(HistorySubject, Option<String>), Refusal> {
     let id = match (kind, id) {
-        (SubjectKind::Gateway, None) => return Ok((Subject::Gateway, None)),
+        (SubjectKind::Gateway, None) => return Ok((HistorySubject::Gateway, None)),
         (SubjectKind::Gateway, Some(_)) => {
             return Err(Refusal::field("id", "The gateway has no id. Choose a scope."));
         }
@@ -152,15 +152,15 @@ fn subject(
     let models = &rest.models;
     let (subject, name) = match kind {
         SubjectKind::Account => {
-            (Subject::Account(AccountId(id)), models.accounts.load().get(id).map(|it| it.name.clone()))
+            (HistorySubject::Account(AccountId(id)), models.accounts.load().get(id).map(|it| it.name.clone()))
         }
         SubjectKind::Channel => {
-            (Subject::Channel(ChannelId(id)), models.channels.load().get(id).map(|it| it.name.clone()))
+            (HistorySubject::Channel(ChannelId(id)), models.channels.load().get(id).map(|it| it.name.clone()))
         }
         SubjectKind::User => {
-            (Subject::User(UserId(id)), models.users.load().get(id).map(|it| it.username.clone()))
+            (HistorySubject::User(UserId(id)), models.users.load().get(id).map(|it| it.username.clone()))
         }
-        SubjectKind::Gateway => (Subject::Gateway, None),
+        SubjectKind::Gateway => (HistorySubject::Gateway, None),
     };
     match name {
         Some(_) => Ok((subject, name)),
@@ -188,11 +188,11 @@ type Column<T> = Option<Vec<Option<T>>>;
 impl HistorySeriesView {
     fn new(kind: SubjectKind, series: &Series) -> Self {
         let has = |kinds: &[SubjectKind]| kinds.contains(&kind);
-        let whole = |is_there: bool, value: fn(&Sample) -> u64| -> Column<u64> {
+        let whole = |is_there: bool, value: fn(&HistorySample) -> u64| -> Column<u64> {
             is_there.then(|| series.samples.iter().map(|it| it.as_ref().map(value)).collect())
         };
-        let mean = |is_there: bool, sum: fn(&Sample) -> u64| -> Column<f64> {
-            let value = |it: &Sample| hundredths(sum(it), it.seconds);
+        let mean = |is_there: bool, sum: fn(&HistorySample) -> u64| -> Column<f64> {
+            let value = |it: &HistorySample| hundredths(sum(it), it.seconds);
             is_there.then(|| series.samples.iter().map(|it| it.as_ref().map(value)).collect())
         };
         let (is_user, plays) = (has(&[SubjectKind::User]), has(&[SubjectKind::Channel]));
@@ -292,13 +292,13 @@ mod tests {
         let rest = Rest::start().await;
         let anna = User::new(UserId(70), "anna", UserLevel::Streamer, 0);
         rest.put([anna.clone()]).await;
-        let measured = |subjects: &[Subject]| {
+        let measured = |subjects: &[HistorySubject]| {
             let mut block = Block::new(Resolution::FINE.start(now_ms() / 1_000), Resolution::FINE);
-            let sample = Sample { seconds: 100, bytes_out: 100_000, ..Sample::default() };
+            let sample = HistorySample { seconds: 100, bytes_out: 100_000, ..HistorySample::default() };
             subjects.iter().for_each(|it| block.add(*it, &sample, 10));
             rest.context.operation.history.measured(block)
         };
-        let both = [Subject::Gateway, Subject::User(UserId(70))];
+        let both = [HistorySubject::Gateway, HistorySubject::User(UserId(70))];
         measured(&both).await;
         assert_eq!(rate_of_user(&rest).await, None, "the setting is off");
         assert_eq!(rest.admin("GET", PATH, Value::Null).await.body["is_kept"], json!(true));
@@ -309,13 +309,13 @@ mod tests {
 
         let removed = rest.admin("DELETE", "/api/accounts/users/70/", Value::Null).await;
         assert_eq!(removed.status, 204, "{removed:?}");
-        measured(&[Subject::Gateway]).await;
+        measured(&[HistorySubject::Gateway]).await;
         rest.put([anna]).await;
         assert_eq!(rate_of_user(&rest).await, Some(0), "another user with this id has watched nothing");
 
         measured(&both).await;
         keep_users(&rest, false).await;
-        measured(&[Subject::Gateway]).await;
+        measured(&[HistorySubject::Gateway]).await;
         let folder = rest.data_dir().join("history");
         assert!(folder.join("gateway-5m.ring").exists() && !folder.join("users-5m.ring").exists());
     }
