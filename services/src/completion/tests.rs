@@ -218,7 +218,11 @@ async fn titles_are_completed_once_and_those_with_the_same_id_are_joined() {
     let series = TitleId::series(9).unwrap();
     let episodes = models.vod.episodes_of(series).unwrap();
     assert_eq!(episodes.iter().map(Episode::name).collect::<Vec<_>>(), ["Kassa", "That Would Be Me"]);
-    assert_eq!(run(&completions, None).await.n_titles, 1, "the joined film has the id that one account states");
+    assert_eq!(
+        run(&completions, None).await.n_titles,
+        1,
+        "the joined film has the id that one account states"
+    );
     let n_requests = catalogue.n_requests();
     assert_eq!(run(&completions, None).await.n_titles, 0, "all have an answer");
     assert_eq!(catalogue.n_requests(), n_requests);
