@@ -264,7 +264,7 @@ impl Repositories {
             return Ok(plugin.latest.into_iter().collect());
         }
         let (content, _) = self.manifest(&listed.address(&plugin.manifest_url)?, listed.reach()).await?;
-        check_signature(&repository, &content)?;
+        let (_, content) = check_signature(&repository, content)?;
         let mut versions = offered_versions(content.as_bytes())?;
         if let Some(latest) =
             plugin.latest.filter(|it| versions.iter().all(|known| known.version != it.version))
@@ -354,7 +354,7 @@ impl Repositories {
         let url = Url::parse(&repository.url).map_err(|_| RepositoryError::Address)?;
         // An admin typed the address.
         let (content, origin) = self.manifest(&url, Reach::default()).await?;
-        let signature = check_signature(repository, &content)?;
+        let (signature, content) = check_signature(repository, content)?;
         let manifest = RepositoryManifest::read(content.as_bytes())?;
         Ok((Listed { manifest, url, origin, fetched_at: now_ms() }, signature))
     }
@@ -411,23 +411,27 @@ fn named(listed: &Listed) -> String {
     }
 }
 
-/// Checks the signature of a manifest, if an admin accepted a key of the repository.
+/// Checks the signature of a manifest, if an admin accepted a key of the repository. Returns the text to read: with a key, the
+/// part that is signed, so that nothing else of the document counts.
 fn check_signature(
     repository: &PluginRepository,
-    content: &str,
-) -> Result<RepositorySignature, RepositoryError> {
-    let signature = signature_of(content);
+    content: String,
+) -> Result<(RepositorySignature, String), RepositoryError> {
+    let signature = signature_of(&content);
     if repository.public_key.is_empty() {
         let is_signed = signature.is_some();
-        return Ok(if is_signed { RepositorySignature::NotChecked } else { RepositorySignature::NotSigned });
+        let result = if is_signed { RepositorySignature::NotChecked } else { RepositorySignature::NotSigned };
+        return Ok((result, content));
     }
     let signature = signature.ok_or(RepositoryError::NotSigned)?;
-    let part = signed_part(content).ok_or(RepositoryError::WrongSignature)?;
+    let part = signed_part(&content).ok_or(RepositoryError::WrongSignature)?;
+    let is_signed = |text: &str| is_signed_by(&repository.public_key, &signature, text.as_bytes());
     // The tools of repositories sign a line.
-    let is_valid = [format!("{part}\n"), part]
-        .iter()
-        .any(|it| is_signed_by(&repository.public_key, &signature, it.as_bytes()));
-    if is_valid { Ok(RepositorySignature::Verified) } else { Err(RepositoryError::WrongSignature) }
+    if is_signed(&format!("{part}\n")) || is_signed(&part) {
+        Ok((RepositorySignature::Verified, part))
+    } else {
+        Err(RepositoryError::WrongSignature)
+    }
 }
 
 #[cfg(test)]
@@ -473,7 +477,8 @@ mod tests {
                 SIGNED.trim_end()
             )
         };
-        let check = |key: &str, document: &str| check_signature(&repository(key), document);
+        let check_all = |key: &str, document: &str| check_signature(&repository(key), document.to_owned());
+        let check = |key: &str, document: &str| check_all(key, document).map(|it| it.0);
         let signed = document(Some(signature));
         assert_eq!(check(key, &signed).unwrap(), RepositorySignature::Verified);
         assert_eq!(check("", &signed).unwrap(), RepositorySignature::NotChecked);
@@ -482,5 +487,12 @@ mod tests {
         let changed = signed.replace("Signed", "Forged");
         assert!(matches!(check(key, &changed), Err(RepositoryError::WrongSignature)));
         assert!(matches!(check(key, &document(Some("none"))), Err(RepositoryError::WrongSignature)));
+        // A second member with this name, which readers of JSON take for the first one.
+        for name in ["manifest", "\\u006danifest"] {
+            let twice = signed.replacen('{', "{\"plugins\": [7], ", 1);
+            let twice = format!("{}, \"{name}\": {{\"plugins\": [8]}}}}", twice.trim_end_matches('}'));
+            let (result, read) = check_all(key, &twice).unwrap();
+            assert_eq!((result, &*read), (RepositorySignature::Verified, SIGNED.trim_end()), "{twice}");
+        }
     }
 }
