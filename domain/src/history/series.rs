@@ -21,8 +21,8 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Returns the finest steps between two times with at most this many points. Times are in seconds since 1970; the times
-    /// of which `now` has no fine blocks any more get coarse ones.
+    /// Returns the finest steps between two times with at most this many points. Times are in seconds since 1970. Steps are
+    /// coarse if they begin before the fine blocks that the file still has at `now`.
     pub fn new(from: i64, until: i64, points: usize, now: i64) -> Self {
         let is_recent = from >= now.saturating_sub(Resolution::FINE.span_seconds());
         let points = i64::try_from(points.clamp(POINTS_MIN, POINTS_MAX)).unwrap_or(2);
