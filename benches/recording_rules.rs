@@ -243,6 +243,7 @@ fn demand(n: u32) -> ForecastDemand {
         profile: ProfileId(n),
         max_streams: 2,
         release_delay: Duration::ZERO,
+        crash_cooling: None,
         changed_at: 0,
         scope: LimitScope::default(),
         shared: None,

@@ -36,6 +36,7 @@ mod integrations;
 mod live_settings;
 mod matching;
 mod memory;
+mod panel_counts;
 mod permissions;
 mod plans;
 mod playlist;
@@ -111,7 +112,7 @@ pub use self::integrations::{
 pub use self::live_settings::LiveSettings;
 pub use self::matching::{GuideMatches, find_together, guide_matches, match_after_refresh, matcher};
 pub use self::permissions::{VisibleRecordings, may_watch, view_limits, vod_limits};
-pub use self::plans::{Plans, Redirects, StorePlans, Target};
+pub use self::plans::{Plans, Redirects, StorePlans, Target, is_played_address};
 pub use self::playlist::{
     PROBLEMS_REPORTED_MAX, PlaylistFindings, PlaylistReadError, PlaylistSource, read_playlist,
 };

@@ -151,6 +151,7 @@ pub(crate) fn candidate(stream: &Stream, url: &str) -> Candidate {
             profile: ProfileId(stream.account),
             max_streams: stream.max_streams,
             release_delay: stream.release_delay,
+            crash_cooling: None,
             changed_at: 0,
             scope: LimitScope::Unknown,
             shared: None,

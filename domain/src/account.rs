@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::certificate::CertificateCheck;
+use crate::cluster::rules::CRASH_COOLING;
 use crate::egress::{AllowedNetworks, Distance};
 use crate::ids::{AccountId, ProfileId, ServerGroupId, StreamProfileId};
 use crate::panel::{LiveForm, PanelLogin};
@@ -66,6 +67,10 @@ pub struct Account {
     /// Time for which the provider keeps counting a closed connection. The slot becomes free afterwards.
     #[serde(with = "seconds")]
     pub release_delay: Duration,
+    /// Time for which the connections of a machine of the cluster that was lost count after other nodes have taken over;
+    /// `None`: [`CRASH_COOLING`]. The release delay counts if it is longer.
+    #[serde(default, with = "seconds::option", skip_serializing_if = "Option::is_none")]
+    pub crash_cooling: Option<Duration>,
     /// The names of the nodes of a cluster that may open its connections. Empty: all nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<String>,
@@ -331,6 +336,7 @@ impl Account {
             further_addresses: Vec::new(),
             live_form: None,
             release_delay: Duration::ZERO,
+            crash_cooling: None,
             nodes: Vec::new(),
             profiles: vec![profile],
             identity: StreamIdentity::default(),
@@ -414,6 +420,12 @@ impl Account {
         }
         let pattern = Pattern::new(&profile.search_pattern, &profile.replace_pattern).ok()?;
         login.profile_login(&pattern)
+    }
+
+    /// Returns how long the connections of a lost machine count after other nodes have taken over, without an answer of the
+    /// panel.
+    pub fn cooling_after_loss(&self) -> Duration {
+        self.release_delay.max(self.crash_cooling.unwrap_or(CRASH_COOLING))
     }
 
     /// Returns whether this is the account of manually created streams.

@@ -6,12 +6,10 @@ use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The days as they are named on the wire, from Monday on.
-const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+use crate::recording::hours::{DAY_MINUTES, DAY_NAMES, day_time_text, minutes_of_day};
+
 /// Member that names the zone.
 const TIME_ZONE: &str = "time_zone";
-/// Minutes of a day.
-const DAY_MINUTES: u16 = 24 * 60;
 /// Maximum number of ranges of one day.
 const RANGES_MAX: usize = 8;
 /// Number of days after which the table repeats, and one more: today at this time is the last one.
@@ -33,11 +31,12 @@ impl AllowedHours {
     /// # Errors
     /// The reason for people.
     pub fn from_object(object: &Map<String, Value>) -> Result<Self, String> {
-        if let Some(unknown) = object.keys().find(|it| *it != TIME_ZONE && !DAYS.contains(&it.as_str())) {
+        if let Some(unknown) = object.keys().find(|it| *it != TIME_ZONE && !DAY_NAMES.contains(&it.as_str()))
+        {
             let unknown: String = unknown.chars().take(32).collect();
             return Err(format!(
                 "Unknown member {unknown:?}. Use {TIME_ZONE} and the days {}.",
-                DAYS.join(", ")
+                DAY_NAMES.join(", ")
             ));
         }
         let time_zone = object.get(TIME_ZONE).and_then(Value::as_str).unwrap_or_default().trim().to_owned();
@@ -45,7 +44,7 @@ impl AllowedHours {
             return Err(format!("{TIME_ZONE}: Enter the name of a time zone, such as Europe/Berlin."));
         }
         let mut days: [Vec<(u16, u16)>; 7] = Default::default();
-        for (name, day) in DAYS.iter().zip(&mut days) {
+        for (name, day) in DAY_NAMES.iter().zip(&mut days) {
             *day = ranges(object.get(*name)).map_err(|reason| format!("{name}: {reason}"))?;
         }
         Ok(Self { time_zone, days })
@@ -53,11 +52,10 @@ impl AllowedHours {
 
     /// Returns the form of the interface.
     pub fn to_object(&self) -> Map<String, Value> {
-        let text = |minutes: u16| format!("{:02}:{:02}", minutes / 60, minutes % 60);
         let day = |ranges: &Vec<(u16, u16)>| -> Value {
-            ranges.iter().map(|it| format!("{}-{}", text(it.0), text(it.1))).collect()
+            ranges.iter().map(|it| format!("{}-{}", day_time_text(it.0), day_time_text(it.1))).collect()
         };
-        let days = DAYS.iter().zip(&self.days).map(|(name, ranges)| ((*name).to_owned(), day(ranges)));
+        let days = DAY_NAMES.iter().zip(&self.days).map(|(name, ranges)| ((*name).to_owned(), day(ranges)));
         std::iter::once((TIME_ZONE.to_owned(), self.time_zone.clone().into())).chain(days).collect()
     }
 
@@ -131,7 +129,7 @@ fn ranges(day: Option<&Value>) -> Result<Vec<(u16, u16)>, String> {
     for text in texts {
         let text = text.as_str().ok_or(EXPECTED)?;
         let (begin, end) = text.split_once('-').ok_or(EXPECTED)?;
-        let (begin, end) = minutes(begin).zip(minutes(end)).ok_or(EXPECTED)?;
+        let (begin, end) = minutes_of_day(begin).zip(minutes_of_day(end)).ok_or(EXPECTED)?;
         if begin >= end {
             return Err(format!(
                 "{begin_text} does not come before {end_text}. Write hours over midnight as two days, up to 24:00 and from 00:00.",
@@ -150,17 +148,6 @@ fn ranges(day: Option<&Value>) -> Result<Vec<(u16, u16)>, String> {
         }
     }
     Ok(joined)
-}
-
-/// Reads a time from `00:00` to `24:00`.
-fn minutes(text: &str) -> Option<u16> {
-    let (hour, minute) = text.trim().split_once(':')?;
-    let number = |it: &str| -> Option<u16> {
-        let is_number = (1..=2).contains(&it.len()) && it.bytes().all(|it| it.is_ascii_digit());
-        it.parse().ok().filter(|_| is_number)
-    };
-    let (hour, minute) = (number(hour)?, number(minute)?);
-    (minute < 60 && (hour < 24 || (hour, minute) == (24, 0))).then_some(hour * 60 + minute)
 }
 
 #[cfg(test)]
@@ -231,7 +218,7 @@ mod tests {
     fn hours_that_never_change_have_no_next_change() {
         let week = |range: Value| {
             let mut table = json!({ "time_zone": "UTC" });
-            DAYS.iter().for_each(|it| table[*it] = range.clone());
+            DAY_NAMES.iter().for_each(|it| table[*it] = range.clone());
             hours(table)
         };
         let (always, never) =

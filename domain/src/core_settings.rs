@@ -9,12 +9,14 @@ use serde_json::{Map, Value};
 use crate::backup_schedule::BackupSchedule;
 use crate::guide::matching::MatchSettings;
 use crate::guide::placeholders::PlaceholderSettings;
+use crate::history::settings::HistorySettings;
 use crate::ids::{OutputProfileId, StreamProfileId};
 use crate::library_settings::{EXPORT_CRON_MEMBER, LibrarySettings};
 use crate::name_cleaning::NameCleaning;
 use crate::recording::DvrSettings;
 use crate::settings::Settings;
 use crate::timeshift::TimeShiftSettings;
+use crate::tmdb::CompletionSettings;
 use crate::tuner::TunerSettings;
 use crate::user_limits::UserLimits;
 
@@ -48,13 +50,18 @@ pub const EPG_SETTINGS: &str = "epg_settings";
 pub const LIBRARY_SETTINGS: &str = "library_settings";
 /// Members of the [`NameCleaning`].
 pub const NAME_SETTINGS: &str = "name_settings";
+/// Members of the [`CompletionSettings`]. One of them is a secret.
+pub const COMPLETION_SETTINGS: &str = "completion_settings";
 /// Members of the [`DvrSettings`], and others without effect.
 pub const DVR_SETTINGS: &str = "dvr_settings";
 /// Members of the [`TimeShiftSettings`].
 pub const TIMESHIFT_SETTINGS: &str = "timeshift_settings";
 
+/// Members of the [`HistorySettings`].
+pub const HISTORY_SETTINGS: &str = "history_settings";
+
 /// Every key with its display name.
-pub const SETTING_KEYS: [(&str, &str); 12] = [
+pub const SETTING_KEYS: [(&str, &str); 14] = [
     (PROXY_SETTINGS, "Proxy settings"),
     (STREAM_SETTINGS, "Stream settings"),
     (SYSTEM_SETTINGS, "System settings"),
@@ -67,6 +74,8 @@ pub const SETTING_KEYS: [(&str, &str); 12] = [
     (LIBRARY_SETTINGS, "Library settings"),
     (TIMESHIFT_SETTINGS, "Time-shift settings"),
     (NAME_SETTINGS, "Name settings"),
+    (HISTORY_SETTINGS, "History settings"),
+    (COMPLETION_SETTINGS, "Completion settings"),
 ];
 
 /// Members that clients of similar services send together with the others. They are checked and stored, so that these
@@ -324,6 +333,10 @@ fn wrong_member(key: &str, name: &str, value: &Value, checks: &SettingChecks<'_>
         (NAME_SETTINGS, _) => {
             return NameCleaning::default().set(name, value).err().map(|reason| error(name, reason));
         }
+        (COMPLETION_SETTINGS, _) => match CompletionSettings::default().set(name, value) {
+            Ok(()) => return None,
+            Err(reason) => reason,
+        },
         // Clients also send names of regions such as continents; only countries have an effect.
         (SYSTEM_SETTINGS, PREFERRED_REGION) => {
             return Expected::Text.check(value).err().map(|reason| error(name, reason));
@@ -333,6 +346,9 @@ fn wrong_member(key: &str, name: &str, value: &Value, checks: &SettingChecks<'_>
         }
         (TIMESHIFT_SETTINGS, _) => {
             return TimeShiftSettings::default().set(name, value).err().map(|reason| error(name, reason));
+        }
+        (HISTORY_SETTINGS, _) => {
+            return HistorySettings::default().set(name, value).err().map(|reason| error(name, reason));
         }
         (USER_LIMIT_SETTINGS, _) => match UserLimits::default().set(name, value) {
             Ok(()) => return None,
@@ -545,6 +561,12 @@ mod tests {
             TIMESHIFT_SETTINGS,
             json!({"mode": "on", "total_bytes": 1, "folder": "/"}),
             &[("folder", "not a setting"), ("mode", "off, watched or always"), ("total_bytes", "bytes from")],
+        );
+        refused(HISTORY_SETTINGS, json!({"users": true, "user_days": 7}), &[]);
+        refused(
+            HISTORY_SETTINGS,
+            json!({"user_days": 61, "folder": "/"}),
+            &[("folder", "not a setting"), ("user_days", "1 to 60")],
         );
         refused(NAME_SETTINGS, json!({"clean_movies": true, "patterns": ["a => b"]}), &[]);
         refused(

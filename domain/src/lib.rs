@@ -22,7 +22,8 @@
 //! 3. Decisions: the [`plan`] of a live channel, the assignment of slots and seats ([`limits`]), and the stream to play
 //!    next ([`playout`]). For films: the [`byte_range`] that a request selects, the [`container`] of a file, and what a
 //!    viewer's one connection reads next ([`vod_session`]). Several nodes that act as one: [`cluster`].
-//! 4. Search: [`streams`], all of them in columns, and their [`health`], as plays show it.
+//! 4. Search: [`streams`], all of them in columns, and their [`health`], as plays show it. The [`history`] of rates,
+//!    viewers and slots.
 //! 5. Events: an [`event`], with its [`time`], the [`integration`]s and [`plugin`]s that receive it, the
 //!    [`template`] of a text about it, and a [`notice`] for users. The [`audit`] records changes by admins, and [`undo`]
 //!    takes those of many records back.
@@ -37,6 +38,7 @@
 pub mod account;
 pub mod account_addresses;
 pub mod account_group;
+pub mod address_owner;
 pub mod allowed_hours;
 pub mod audit;
 pub mod auto_sync;
@@ -62,6 +64,7 @@ pub mod forwarded;
 pub mod group;
 pub mod guide;
 pub mod health;
+pub mod history;
 pub mod ids;
 pub mod integration;
 pub mod library_settings;
@@ -101,6 +104,7 @@ pub mod strm;
 pub mod template;
 pub mod time;
 pub mod timeshift;
+pub mod tmdb;
 pub mod tuner;
 pub mod udp_output;
 pub mod undo;

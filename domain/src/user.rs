@@ -304,7 +304,7 @@ pub const ANONYMOUS: UserId = UserId(0);
 
 /// First path segments of the gateway's own addresses. A user of such a name could not use the short address
 /// `/{user}/…`.
-const RESERVED: [&str; 51] = [
+const RESERVED: [&str; 52] = [
     "accounts",
     "activity",
     "api",
@@ -319,6 +319,7 @@ const RESERVED: [&str; 51] = [
     "hdhr",
     "health",
     "healthz",
+    "history",
     "integrations",
     "library",
     "lineup.json",

@@ -1,15 +1,18 @@
 //! Answers of portals of any kind: nothing panics, every value is within its limits, the split into pieces makes no
-//! difference, and no value of the device is in a message. The addresses that are stored are read again.
+//! difference, and no value of the device is in a message. The addresses that are stored are read again, and programmes do
+//! not end before they begin.
 #![no_main]
 
 use domain::ids::VodCategoryId;
 use domain::panel::Element;
 use domain::portal::{
-    MacAddress, PortalDevice, PortalError, PortalList, PortalListParser, PortalMedia, PortalProfileState,
-    PortalStreamAddress, PortalTitle, TitleModule, expiry_of, file_command, link_in, pasted_address,
-    read_answer, read_channel, read_genres, read_handshake, read_link, read_login, read_profile,
+    GUIDE_CHANNEL_BYTES_MAX, MacAddress, PortalDevice, PortalError, PortalList, PortalListParser,
+    PortalMedia, PortalProfileState, PortalStreamAddress, PortalTitle, TitleModule, expiry_of, file_command,
+    link_in, pasted_address, read_answer, read_channel, read_genres, read_handshake, read_link, read_login,
+    read_profile, read_programmes,
 };
 use domain::source_url::SourceUrl;
+use jiff::tz::TimeZone;
 use libfuzzer_sys::fuzz_target;
 
 /// A small limit, so that small inputs reach it.
@@ -35,6 +38,20 @@ fn split(list: &[u8], piece: usize) -> Split {
     }
     let end = parser.finish(&mut out);
     (elements, end)
+}
+
+/// Programmes have a title, and do not end before they begin or last for longer than a week.
+fn check_guide(answer: &[u8]) {
+    let mut parser = PortalListParser::new(GUIDE_CHANNEL_BYTES_MAX);
+    let mut out = |element: Element<'_>| {
+        read_programmes(element, &TimeZone::UTC, &mut |channel, it| {
+            assert!(!channel.is_empty() && !it.title().is_empty());
+            assert!(it.start > 0 && (it.start..=it.start + 7 * 86_400).contains(&it.stop));
+            assert!(it.credits.len() <= 100);
+        });
+    };
+    parser.push(answer, &mut out);
+    let _ = parser.finish(&mut out);
 }
 
 fuzz_target!(|data: &[u8]| {
@@ -76,6 +93,7 @@ fuzz_target!(|data: &[u8]| {
         }
         assert!(expiry_of(&js).is_none_or(|it| it > 0));
     }
+    check_guide(answer);
     let text = String::from_utf8_lossy(answer);
     if let Some(link) = link_in(&text) {
         assert!(!link.expose().contains(char::is_whitespace));

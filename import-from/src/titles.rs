@@ -516,6 +516,7 @@ impl Planning<'_> {
                         season: episode.season,
                         number: episode.number,
                         offers,
+                        completion: None,
                         aliases: Vec::new(),
                         created_at,
                         updated_at: created_at,

@@ -10,6 +10,7 @@
 
 use actors::{
     AskError, ChannelStatus, StopOutcome, SwitchOutcome, SwitchTo, Switchboard, Target, VodSessionInfo,
+    is_played_address,
 };
 use domain::cluster::client_ids::is_client_of;
 use domain::ids::StreamId;
@@ -229,6 +230,12 @@ pub async fn perform_for(
     let user = context.auth.user_of(headers)?.ok_or_else(Refusal::no_credentials)?;
     if !user.may(UserLevel::Admin) {
         return Err(Refusal::no_permission());
+    }
+    // The id of an address has a meaning only on the node that gave it.
+    if let Order::Switch { to: Some(id), .. } = order
+        && is_played_address(id)
+    {
+        return Ok(Controlled::NoSuchStream);
     }
     let done = perform(context, order).await.unwrap_or(Controlled::Unanswered);
     if !done.is_elsewhere() {

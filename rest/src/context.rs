@@ -21,10 +21,13 @@ use route_frame::states::States;
 use server::admission::Admission;
 use services::auth::{Auth, SetupCode};
 use services::backups::Backups;
+use services::completion::Completions;
 use services::files::{Files, Folder};
 use services::guide::Guides;
+use services::history::{History, HistoryParts};
 use services::logo_cache::LogoCache;
 use services::matching::Matching;
+use services::plugins::repositories::Repositories;
 use services::plugins::{InstalledPlugins, PluginProcesses};
 use services::recent_log::RecentLog;
 use services::recording_rules::RecordingRules;
@@ -87,6 +90,8 @@ pub struct ImportContext {
     /// Films and series.
     pub titles: Titles,
     pub strm_exports: StrmExports,
+    /// Completes films and series.
+    pub completions: Completions,
 }
 
 /// The guide, and what fills it.
@@ -109,6 +114,8 @@ pub struct RecordingContext {
 pub struct PluginContext {
     pub installed: InstalledPlugins,
     pub processes: Arc<PluginProcesses>,
+    /// Where plugins can be installed from.
+    pub repositories: Repositories,
 }
 
 /// Logos and the pictures of users.
@@ -128,6 +135,8 @@ pub struct OperationContext {
     /// Delivers events to integrations.
     pub integrations: Integrations,
     pub admission: Arc<Admission>,
+    /// Rates and viewers over days and weeks.
+    pub history: History,
     /// Lines of the log, if this gateway shows them.
     pub recent_log: OnceLock<RecentLog>,
     /// True once the gateway has begun to stop.
@@ -167,6 +176,7 @@ impl Contexts {
         let titles = Titles::new(models.clone(), system.vod_importer());
         let backups =
             Backups::new(models.clone(), files.clone(), DataFolder::new(&config.data_dir), events.clone());
+        let history = history(&config, &models, system);
         let networks = Arc::new(NetworkAccess::new(&config, &models, &events));
         let plugin_processes = Arc::new(PluginProcesses::new(system));
         let (archives, is_draining) = (Arc::default(), Arc::default());
@@ -228,6 +238,7 @@ impl Contexts {
                 trials: system.trials(),
                 titles,
                 strm_exports: StrmExports::new(models.clone(), config.public_url.clone()),
+                completions: Completions::new(models.clone(), fetch.clone()),
             },
             recordings: RecordingContext {
                 recorder: system.recorder(),
@@ -245,7 +256,11 @@ impl Contexts {
                 matching: Arc::default(),
                 written_programme: Mutex::default(),
             },
-            plugins: PluginContext { installed, processes: Arc::clone(&plugin_processes) },
+            plugins: PluginContext {
+                installed,
+                processes: Arc::clone(&plugin_processes),
+                repositories: Repositories::new(models.clone(), fetch.clone(), files.clone()),
+            },
             pictures: PictureContext {
                 logo_files: Mutex::default(),
                 logo_cache: Arc::new(LogoCache::new(config.data_dir.join("cache/logos"), fetch)),
@@ -256,6 +271,7 @@ impl Contexts {
                 setup_code: SetupCode::generate(),
                 integrations: system.integrations(),
                 admission,
+                history,
                 recent_log: OnceLock::new(),
                 is_draining,
                 has_successor: AtomicBool::new(false),
@@ -286,6 +302,19 @@ impl Contexts {
         };
         Ok(Self { frame, rest, players })
     }
+}
+
+/// Makes the history of this gateway. It measures once the gateway lets it.
+fn history(config: &Config, models: &Models, system: &Arc<System>) -> History {
+    let parts = HistoryParts {
+        models: models.clone(),
+        switchboard: system.switchboard(),
+        vod: system.vod(),
+        time_shift: system.time_shift(),
+        recorder: system.recorder(),
+        system: Arc::downgrade(system),
+    };
+    History::new(parts, &config.data_dir)
 }
 
 impl RestContext {

@@ -449,6 +449,7 @@ fn example(field: &Field) -> Value {
         Kind::List(_) => field.example.map_or_else(|| json!([]), of_text),
         Kind::Either(_) => field.example.map_or_else(|| json!(1), of_text),
         Kind::Record(_) => json!({}),
+        Kind::Nullable(_) => Value::Null,
     }
 }
 

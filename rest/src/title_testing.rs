@@ -56,6 +56,7 @@ fn episode(id: u32, season: u32, number: u32, name: &str) -> Episode {
             facts,
             last_seen: None,
         }],
+        completion: None,
         aliases: Vec::new(),
         created_at: 1_600_000_000_000,
         updated_at: 1_600_000_000_000,

@@ -33,11 +33,12 @@ struct Files;
 
 /// First segments of the addresses of the interface. They are reserved user names, because `/{user}/…` is an address of
 /// players.
-const SEGMENTS: [&str; 20] = [
+const SEGMENTS: [&str; 21] = [
     "activity",
     "channels",
     "guide",
     "health",
+    "history",
     "integrations",
     "library",
     "lineups",

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::account::Account;
-use domain::cluster::rules::{CRASH_COOLING, TAKE_OVER};
+use domain::cluster::rules::TAKE_OVER;
 
 use crate::gateway_conditions::{Condition, ConditionKind, Severity};
 
@@ -32,7 +32,7 @@ pub(crate) fn wait_condition<'a>(
 
 /// Returns how long a connection of an account counts after the last sign of a machine that is lost.
 fn wait(account: &Account) -> Duration {
-    TAKE_OVER + CRASH_COOLING.max(account.release_delay)
+    TAKE_OVER + account.cooling_after_loss()
 }
 
 #[cfg(test)]
@@ -65,6 +65,10 @@ mod tests {
         // The one that counts longest.
         let (message, advice) = found(&[usual.clone(), account(2, 3, 45)], 60).unwrap();
         assert!(message.contains("\"provider 2\" count for 65 s") && advice.contains("65"), "{message}");
+        let own = |seconds| Account { crash_cooling: Some(Duration::from_secs(seconds)), ..account(5, 1, 2) };
+        let (message, _) = found(&[own(90)], 60).unwrap();
+        assert!(message.contains("\"provider 5\" count for 110 s"), "{message}");
+        assert_eq!(found(&[own(10)], 31), None);
         let unlimited = account(3, 0, 45);
         let inactive = Account { is_active: false, ..account(4, 1, 45) };
         assert_eq!(found(&[usual, unlimited, inactive], 60), None);

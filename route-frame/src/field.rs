@@ -65,6 +65,8 @@ pub enum Kind {
     /// Any JSON.
     Any,
     List(&'static Kind),
+    /// An item of a list that may be `null`.
+    Nullable(&'static Kind),
     /// Any of these types.
     Either(&'static [Kind]),
     /// An object with fields of its own.

@@ -418,7 +418,10 @@ impl<T: Readable> Readable for Option<T> {
 }
 
 impl<T: Shape> Shape for Vec<T> {
-    const KIND: Kind = Kind::List(&T::KIND);
+    const KIND: Kind = match (T::IS_NULLABLE, T::KIND) {
+        (false, _) | (true, Kind::Any) => Kind::List(&T::KIND),
+        (true, _) => Kind::List(&Kind::Nullable(&T::KIND)),
+    };
 }
 
 impl<T: Readable> Readable for Vec<T> {

@@ -47,7 +47,7 @@ impl ChangedNames {
 }
 
 /// Returns the names of this kind, or of every kind, that are another one by these rules: titles first, then channels.
-/// Names that an admin edited stay, so they are not among them. Reads all titles, and blocks.
+/// Names that an admin edited or a catalogue completed stay, so they are not among them. Reads all titles, and blocks.
 ///
 /// # Errors
 /// The store fails.
@@ -83,7 +83,8 @@ pub fn changed_names(
 }
 
 fn add_title(changed: &mut ChangedNames, title: &Title, kind: NameKind, cleaner: &NameCleaner) {
-    if title.edits.name.is_some() {
+    let completed = title.completed(|it| Some(&*it.name).filter(|it| !it.is_empty()));
+    if title.edits.name.is_some() || completed.is_some() {
         return;
     }
     let Some(named) = title.relations.iter().find(|it| !it.provider_name().is_empty()) else { return };

@@ -143,16 +143,17 @@ pub async fn reading<R: Send + 'static>(
 }
 
 /// The facts of a title or an episode that interfaces show besides its fields: those of admins first, then those of the
-/// details, then those of the lists of accounts.
+/// catalogue that completes titles, then those of the details, then those of the lists of accounts.
 pub struct Properties<'a>(Vec<&'a Map<String, Value>>);
 
 impl<'a> Properties<'a> {
     /// Those of a title, with the details of one of its relations if they were loaded.
     pub fn from_title(title: &'a Title, details: Option<&'a TitleDetails>) -> Self {
         let own = std::iter::once(&title.custom_properties);
+        let completed = title.completion.as_ref().map(|it| &it.properties);
         let details = details.map(|it| &it.properties);
         let of_lists = title.relations.iter().map(|it| &it.custom_properties);
-        Self(own.chain(details).chain(of_lists).filter(|it| !it.is_empty()).collect())
+        Self(own.chain(completed).chain(details).chain(of_lists).filter(|it| !it.is_empty()).collect())
     }
 
     /// Those of an episode.

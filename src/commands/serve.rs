@@ -65,6 +65,7 @@ pub async fn serve(
     };
     gateway.open_control_socket(&folder);
     gateway.enable_backups(&runtimes);
+    gateway.keep_history(&runtimes);
     say(&text(&gateway, &folder));
     if let Some(take_over) = take_over {
         take_over.ready();

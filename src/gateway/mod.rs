@@ -141,10 +141,13 @@ pub struct Gateway {
     recording_rules: AbortOnDropHandle<()>,
     discovery: Option<Discovery>,
     backup_schedule: Option<AbortOnDropHandle<()>>,
+    /// Present if the history is kept.
+    history: Option<AbortOnDropHandle<()>>,
     /// Present if this machine is a node that shares the configuration.
     node_port: Option<NodePort>,
     strm_schedule: AbortOnDropHandle<()>,
     names: AbortOnDropHandle<()>,
+    completions: AbortOnDropHandle<()>,
     archives: AbortOnDropHandle<()>,
 }
 
@@ -280,6 +283,8 @@ impl Gateway {
             AbortOnDropHandle::new(runtimes.work.spawn(context.recordings.recording_rules.clone().follow()));
         let names = name_cleaning::follow(context.models.clone());
         let names = AbortOnDropHandle::new(runtimes.work.spawn(names));
+        let completions = context.imports.completions.clone().follow();
+        let completions = AbortOnDropHandle::new(runtimes.work.spawn(completions));
         let strm_schedule = strm_export::follow(context.imports.strm_exports.clone());
         let strm_schedule = AbortOnDropHandle::new(runtimes.work.spawn(strm_schedule));
         let archives =
@@ -329,9 +334,11 @@ impl Gateway {
             recording_rules,
             discovery,
             backup_schedule: None,
+            history: None,
             node_port,
             strm_schedule,
             names,
+            completions,
             cluster_plugins,
             archives,
         })
@@ -363,6 +370,12 @@ impl Gateway {
         self.context.operation.backups.enable();
         let schedule = follow_schedule(self.context.operation.backups.clone());
         self.backup_schedule = Some(AbortOnDropHandle::new(runtimes.work.spawn(schedule)));
+    }
+
+    /// Keeps the history of rates and viewers in the data folder.
+    pub(crate) fn keep_history(&mut self, runtimes: &Runtimes) {
+        let following = self.context.operation.history.clone().follow();
+        self.history = Some(AbortOnDropHandle::new(runtimes.work.spawn(following)));
     }
 
     /// Waits until a restoration wants the gateway to stop and to start again with the restored store. Without this call,
@@ -610,6 +623,7 @@ async fn start_system(
         system.follow(models.clone(), base, Arc::new(may_connect));
         system.keep_health(models.clone());
         system.ask_devices(models.clone(), fetch.clone());
+        system.ask_panels(models.clone(), fetch.clone());
         system.import_vod(models.clone(), fetch.clone(), vod_interval);
         system.keep_past_in(models.clone(), past, recordings.clone());
         system.send_outputs(models.clone());

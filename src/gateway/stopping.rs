@@ -92,8 +92,17 @@ impl Gateway {
             discovery.stop(&self.context.models).await;
         }
         drop(self.backup_schedule.take());
-        for task in [&self.strm_schedule, &self.names, &self.matching, &self.recording_rules, &self.archives]
-        {
+        if self.history.take().is_some() {
+            self.context.operation.history.flush().await;
+        }
+        for task in [
+            &self.strm_schedule,
+            &self.names,
+            &self.completions,
+            &self.matching,
+            &self.recording_rules,
+            &self.archives,
+        ] {
             task.abort();
         }
         drop(self.cluster_plugins.take());

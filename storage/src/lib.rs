@@ -43,8 +43,8 @@ pub use self::error::{Error, Fault, Result, StopReason};
 pub use self::folders::create_folder;
 pub use self::models::stream_index::{NotReady, StreamIndex};
 pub use self::models::vod::{
-    EPISODES_MAX, FoundEpisodes, FoundTitles, LandError, LandedEpisodes, LandedTitles, PackedList, TitleSync,
-    VodTitles, category_id, edit_title, merge_titles, restore_titles, split_title,
+    CompletedRecord, EPISODES_MAX, FoundEpisodes, FoundTitles, LandError, LandedEpisodes, LandedTitles,
+    PackedList, TitleSync, VodTitles, category_id, edit_title, merge_titles, restore_titles, split_title,
 };
 pub use self::models::vod_index::VodIndex;
 pub use self::models::{

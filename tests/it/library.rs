@@ -71,6 +71,7 @@ pub(crate) fn put_titles(write: &mut Write<'_>) -> Result<(), Error> {
             facts,
             last_seen: None,
         }],
+        completion: None,
         aliases: Vec::new(),
         created_at: 0,
         updated_at: 0,

@@ -43,7 +43,11 @@ impl Series {
         let admin = &studio.admin;
         until_async("the guide", async || admin.get(&source).await.body["program_count"] == shown.len())
             .await;
-        Series { studio, now }
+        let series = Series { studio, now };
+        // The channel finds its guide a moment later.
+        let all = json!({ "tvg_id": "news", "title": "The Show" });
+        until_async("the programmes of the channel", async || !series.matches(&all).await.is_empty()).await;
+        series
     }
 
     fn hours(&self, time: &Value) -> i64 {

@@ -202,18 +202,50 @@ async fn a_manual_switch_has_happened_when_its_response_arrives() {
     }
     player.received(|r| r.ts.assert_clean());
     let asked = fixture.provider.requests().len();
-    let (no_url, no_stream) =
-        ("No account has a stream with this address.", "This stream does not exist, or cannot be played.");
+    let (no_url, no_stream) = (
+        "No account has a stream with this address, or its login or host. Name the account as m3u_account.",
+        "This stream does not exist, or cannot be played.",
+    );
+    let no_program = "Only addresses that the gateway reads itself can be played by their address.";
     for (field, value, error) in [
         ("url", json!("http://127.0.0.1:1/elsewhere.ts"), no_url),
         ("stream_id", json!(99), no_stream),
         ("url", json!(fixture.provider.url("/other.ts")), no_url),
-        ("url", json!("file:///etc/passwd"), no_url),
+        ("url", json!("file:///etc/passwd"), no_program),
+        ("url", json!("/etc/passwd"), no_program),
     ] {
         let reply = fixture.post("change_stream", json!({ field: value })).await;
         assert_eq!((reply.status, reply.body), (400, json!({ field: [error] })));
     }
     assert_eq!(fixture.provider.requests().len(), asked, "only streams of the channel are opened");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_that_no_stream_has_plays_with_a_slot_of_the_named_account_until_another_one_plays() {
+    const OTHER: &str = "/live/anna/hidden-5p1c3/other.ts";
+    let fixture = set_up().await;
+    fixture.provider.path(OTHER).plays(Picture::new("other").pids(0x30, 0x51, 0x52).starts_at(33));
+    let player = fixture.watch().await;
+    let account = fixture.gateway.catalogue.accounts[0].id.0;
+    let url = fixture.provider.url(OTHER);
+    let body = json!({ "url": url, "m3u_account": account });
+    let reply = fixture.post("change_stream", body.clone()).await;
+    assert_eq!((reply.status, reply.text("outcome")), (200, "switched"), "{reply:?}");
+    player.sees("other").await;
+    let status = fixture.get("status").await.body;
+    assert_eq!((&status["stream_id"], &status["account_name"]), (&reply.body["stream_id"], &json!("list 1")));
+    // The same address again has the same number, and the streams of the channel stay as they are.
+    let again = fixture.post("change_stream", body).await;
+    assert_eq!((again.status, &again.body["stream_id"]), (200, &reply.body["stream_id"]), "{again:?}");
+    let id = reply.body["stream_id"].as_u64().unwrap();
+    assert_eq!(fixture.admin.get(&format!("/api/channels/streams/{id}/")).await.status, 404);
+    let back = fixture.post("change_stream", json!({ "stream_id": fixture.stream(0) })).await;
+    assert_eq!(back.status, 200, "{back:?}");
+    player.sees("first").await;
+    let nobody = json!({ "url": url, "m3u_account": 9_999 });
+    let refused = fixture.post("change_stream", nobody).await;
+    let message = "This account does not exist, or is not active.";
+    assert_eq!((refused.status, refused.body), (400, json!({ "url": [message] })));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -96,6 +96,7 @@ impl Cinema {
                 facts: EpisodeFacts::default(),
                 last_seen: None,
             }],
+            completion: None,
             aliases: Vec::new(),
             created_at: 0,
             updated_at: 0,

@@ -1,6 +1,6 @@
 // Checks the sizes of the built files, compressed with gzip, against the budgets.
 import { readFileSync } from 'node:fs';
-import { gzipSync } from 'node:zlib';
+import { brotliCompressSync, gzipSync } from 'node:zlib';
 
 const dist = new URL('../dist/', import.meta.url);
 const manifest = JSON.parse(readFileSync(new URL('manifest.json', dist), 'utf8'));
@@ -12,7 +12,10 @@ const PLAYER = 75;
 // The smaller build of hls.js has about 118. It loads in a browser in which MPEG-TS or HLS does not play by itself.
 const HLS_PLAYER = 125;
 const PAGE = 40;
+/** The texts of one language other than English, as the gateway sends them: compressed with Brotli. */
+const LANGUAGE = 40;
 
+const sent = (file) => brotliCompressSync(readFileSync(new URL(file, dist))).length;
 const size = (file) => gzipSync(readFileSync(new URL(file, dist)), { level: 9 }).length;
 
 /** Returns the files that load with an entry of the manifest; `deep` follows what it loads on demand. */
@@ -59,6 +62,13 @@ for (const key of pageKeys) {
 	if (['now', 'channels'].includes(name)) continue;
 	const own = [...files(key, true, new Set(), new Set(playerKeys))].filter((it) => !first.has(it));
 	results.push([name, sum(own), PAGE]);
+}
+
+for (const key of Object.keys(manifest)) {
+	const language = /^src\/languages\/([^/]+)\/index\.ts$/.exec(key)?.[1];
+	if (language === undefined) continue;
+	const own = [...files(key, false)].filter((it) => !first.has(it));
+	results.push([`language ${language}`, own.reduce((all, it) => all + sent(it), 0), LANGUAGE]);
 }
 
 let isOver = false;

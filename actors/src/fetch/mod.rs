@@ -675,7 +675,7 @@ pub(crate) fn retry_after(headers: &HeaderMap, now_ms: i64) -> Option<Duration> 
 
 impl FetchError {
     /// Returns how long the server asks to wait before the next request, if it refuses this one for that reason.
-    pub(crate) fn asks_to_wait(&self) -> Option<Option<Duration>> {
+    pub fn asks_to_wait(&self) -> Option<Option<Duration>> {
         match self {
             Self::Status { status: StatusCode::TOO_MANY_REQUESTS, retry_after, .. } => Some(*retry_after),
             // Without a time, this is an error of the server.
@@ -688,7 +688,7 @@ impl FetchError {
     }
 
     /// Returns whether another try soon may help.
-    pub(crate) fn is_temporary(&self) -> bool {
+    pub fn is_temporary(&self) -> bool {
         match self {
             Self::Transfer { .. } | Self::Slow { .. } | Self::Name { .. } => true,
             Self::Proxy { .. } | Self::ProxyName(_) => true,

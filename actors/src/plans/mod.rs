@@ -2,6 +2,8 @@
 //!
 //! [`Plans`] is a trait, so that tests can provide plans of their own.
 
+mod played;
+
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
@@ -28,6 +30,8 @@ use storage::Models;
 use tracing::error;
 use uuid::Uuid;
 
+use self::played::PlayedAddresses;
+pub use self::played::is_id as is_played_address;
 use crate::addresses::AccountAddresses;
 use crate::fetch::Fetch;
 use crate::health::HealthTable;
@@ -142,6 +146,12 @@ pub trait Plans: Send + Sync + 'static {
         HealthTable::default()
     }
 
+    /// Takes note of an address that is played with an account and is not that of a stream. Returns an id under which it can
+    /// be planned on this node for a while.
+    fn add_address(&self, _account: AccountId, _url: SourceUrl) -> Option<StreamId> {
+        None
+    }
+
     /// Returns the channels whose viewers may be redirected to providers.
     fn redirects(&self) -> Redirects {
         Redirects::default()
@@ -190,6 +200,8 @@ pub struct StorePlans {
     /// Asks portals; `None` where nothing is played.
     fetch: Option<Fetch>,
     streams: Mutex<StreamCache>,
+    /// Addresses that are played and are not those of streams.
+    played: Mutex<PlayedAddresses>,
 }
 
 impl StorePlans {
@@ -204,6 +216,7 @@ impl StorePlans {
             health: HealthTable::default(),
             fetch: None,
             streams: Mutex::default(),
+            played: Mutex::default(),
         }
     }
 
@@ -220,6 +233,9 @@ impl StorePlans {
 
 impl PlanRecords for StorePlans {
     fn stream(&self, id: StreamId) -> Option<Arc<Stream>> {
+        if played::is_id(id) {
+            return self.played.lock().get(id);
+        }
         let streams = self.models.store.collection::<Stream>();
         // Read before the record: if the record is newer, it is only read once more than needed.
         let stamp = streams.stamp(id.0)?;
@@ -376,6 +392,10 @@ impl Plans for StorePlans {
 
     fn health(&self) -> HealthTable {
         self.health.clone()
+    }
+
+    fn add_address(&self, account: AccountId, url: SourceUrl) -> Option<StreamId> {
+        Some(self.played.lock().add(account, url))
     }
 
     fn redirects(&self) -> Redirects {

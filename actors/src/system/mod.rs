@@ -71,6 +71,7 @@ use crate::hls::HlsSessions;
 use crate::importer::{self, Importer, Imports, RefreshProgress};
 use crate::integrations::{Courier, IntegrationParts, Integrations, Outbox};
 use crate::live_settings::LiveSettings;
+use crate::panel_counts::{self, PanelCountParts};
 use crate::plans::Plans;
 use crate::plugins::Plugins;
 use crate::predecessor::{Predecessor, RingConnector};
@@ -202,6 +203,10 @@ pub struct System {
     health_keeper: parking_lot::Mutex<Option<(RespawnedTask, Models)>>,
     /// The task that asks devices for the number of their tuners, if it runs; ends with the system.
     device_questions: parking_lot::Mutex<Option<RespawnedTask>>,
+    /// The leases of the cluster, for questions to panels. `None`: this gateway is not a node of a cluster.
+    panel_counts: Option<PanelCountParts>,
+    /// The task that asks panels for their connections, if it runs; ends with the system.
+    panel_questions: parking_lot::Mutex<Option<RespawnedTask>>,
     /// Passes decisions of the cluster to live channels, if it runs; ends with the system.
     shared_channels: parking_lot::Mutex<Option<AbortOnDropHandle<()>>>,
     /// Stores events for integrations, if it runs; ends with the system.
@@ -223,13 +228,19 @@ impl System {
     ) -> Result<Self, StartError> {
         let cluster = parts.cluster.take();
         let node = cluster.as_ref().map(|it| it.node);
+        let panel_counts = cluster.as_ref().map(|it| PanelCountParts {
+            tables: it.tables.clone(),
+            link: it.link.clone(),
+            clock: BootTimeReader::Kernel,
+        });
         let leases = |of_node: Arc<SlotTable>| -> Arc<dyn LeaseTable> {
             match cluster {
                 Some(parts) => ClusterLeases::start(of_node, parts, BootTimeReader::Kernel),
                 None => of_node,
             }
         };
-        let system = Self::start_with(settings, plans, parts, leases).await?;
+        let mut system = Self::start_with(settings, plans, parts, leases).await?;
+        system.panel_counts = panel_counts;
         if let Some(node) = node {
             // Nobody watches yet.
             for counter in [&system.state.counter, &system.state.env.next_client] {
@@ -355,6 +366,8 @@ impl System {
             guide_collector: parking_lot::Mutex::new(None),
             health_keeper: parking_lot::Mutex::new(None),
             device_questions: parking_lot::Mutex::new(None),
+            panel_counts: None,
+            panel_questions: parking_lot::Mutex::new(None),
             shared_channels: parking_lot::Mutex::new(None),
             courier: parking_lot::Mutex::new(None),
             #[cfg(any(test, feature = "testing"))]
@@ -415,6 +428,13 @@ impl System {
     /// Starts to ask devices that say that all their tuners are in use how many they have.
     pub fn ask_devices(&self, models: Models, fetch: Fetch) {
         *self.device_questions.lock() = Some(slots::ask_devices(&self.state.slot_table, models, fetch));
+    }
+
+    /// Starts to ask panels how many connections their logins have after a machine of the cluster was lost. Does nothing if
+    /// this gateway is not a node of a cluster.
+    pub fn ask_panels(&self, models: Models, fetch: Fetch) {
+        let parts = self.panel_counts.clone();
+        *self.panel_questions.lock() = parts.map(|it| panel_counts::ask_panels(it, models, fetch));
     }
 
     /// Returns the handle for imports of films and series. Nothing is imported before [`System::import_vod`].
@@ -698,6 +718,7 @@ impl System {
         self.follower.lock().take();
         self.guide_collector.lock().take();
         self.device_questions.lock().take();
+        self.panel_questions.lock().take();
         // Before their channels end, so that no recording starts one again.
         self.state.recorder.ended().await;
         self.state.time_shift.ended().await;

@@ -52,6 +52,7 @@ fn candidate(path: &str, account: u32, max_streams: u32) -> TitleCandidate {
                 profile: ProfileId(account),
                 max_streams,
                 release_delay: Duration::ZERO,
+                crash_cooling: None,
                 changed_at: 0,
                 scope: LimitScope::Unknown,
                 shared: None,

@@ -34,6 +34,8 @@
 //! - A process that is replaced and serves its viewers on keeps its leases: its successor keeps the incarnation valid,
 //!   and tells it until when. At that deadline it closes its sources, as every node does.
 //!
+//! [`panel_count`] decides when the number of connections that a panel shows after a loss counts.
+//!
 //! Who may join, and by which certificate a node is known, is in [`token`] and [`certificate`].
 //!
 //! Which versions nodes write and read is in [`version`].
@@ -49,6 +51,7 @@ pub mod member;
 pub mod node;
 mod outbox;
 pub mod owner;
+pub mod panel_count;
 pub mod predecessor;
 pub mod record;
 pub mod rules;

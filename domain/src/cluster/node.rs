@@ -1,6 +1,6 @@
 //! The machines of one node together: they share its clock, its membership, and its view of the engine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use uuid::Uuid;
 
@@ -70,6 +70,11 @@ pub enum NodeInput {
         pool: PoolId,
         asked_by: u64,
         by: LeaseId,
+    },
+    /// The panel of the account shows that the connections of these leases, whose nodes were lost, are gone.
+    ConnectionsGone {
+        pool: PoolId,
+        leases: BTreeSet<LeaseId>,
     },
     /// Whether viewers of this node watch a channel, and whether this node may open its sources.
     WantChannel {
@@ -302,6 +307,11 @@ impl ClusterNode {
             NodeInput::Lingering { pool, asked_by, by } => {
                 if let Some(it) = self.pools.get_mut(&pool) {
                     it.lingering(asked_by, by, member, out);
+                }
+            }
+            NodeInput::ConnectionsGone { pool, leases } => {
+                if let Some(it) = self.pools.get_mut(&pool) {
+                    it.connections_gone(&leases, member, out);
                 }
             }
             NodeInput::WantChannel { channel, is_wanted, may_originate } => {

@@ -143,6 +143,10 @@ pub struct SlotEntry {
     pub purpose: SlotPurpose,
     /// Time for which the provider counts a closed connection, in milliseconds.
     pub release_delay_ms: u32,
+    /// Time for which the entry cools if its node is lost, in milliseconds; `None`:
+    /// [`CRASH_COOLING`](super::rules::CRASH_COOLING). Versions that do not know it lose it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crash_cooling_ms: Option<u32>,
     pub state: SlotState,
 }
 
@@ -272,6 +276,7 @@ mod tests {
                 account,
                 purpose,
                 release_delay_ms,
+                crash_cooling_ms: None,
                 state,
             }],
             waiters: vec![Waiter { lease, node, incarnation, profiles: vec![(profile, account)] }],
@@ -279,6 +284,11 @@ mod tests {
         let text = serde_json::to_string(&table).unwrap();
         assert!(text.contains(r#""state":{"cooling":"lost"}"#), "{text}");
         assert_eq!(serde_json::from_str::<PoolTable>(&text).unwrap(), table);
+        let mut own = table;
+        own.entries[0].crash_cooling_ms = Some(7_000);
+        let text = serde_json::to_string(&own).unwrap();
+        assert!(text.contains(r#""crash_cooling_ms":7000"#), "{text}");
+        assert_eq!(serde_json::from_str::<PoolTable>(&text).unwrap(), own);
         let (device, target, ended) = (Uuid::nil(), Uuid::nil(), Some(SeatEnd::OverLimit));
         let seats = SeatRecord {
             sessions: vec![SeatEntry { seat: lease, node, incarnation, device, target, ended }],

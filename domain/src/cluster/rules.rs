@@ -20,9 +20,12 @@ pub const CLOSING: Duration = Duration::from_millis(600);
 /// [`CLOSING`] after that.
 pub const GUARD: Duration = Duration::from_secs(10);
 
-/// Time for which an entry of a lost node cools, unless the release delay of its account is longer. A machine without
-/// power sends no FIN, so the provider counts its connections until a time-out of its own.
+/// Time for which an entry of a lost node cools, unless its account has another one, or a longer release delay. A machine
+/// without power sends no FIN, so the provider counts its connections until a time-out of its own.
 pub const CRASH_COOLING: Duration = Duration::from_secs(30);
+
+/// The shortest cooling of a lost entry when the panel of the account shows that its connection is gone.
+pub const PANEL_COOLING_MIN: Duration = Duration::from_secs(5);
 
 /// Time without grants after a restart of the engine, which may have lost records; a release delay follows. Nodes that
 /// do not reach the engine within that time have passed their [`DEADLINE`].
@@ -65,7 +68,7 @@ pub enum ClusterRule {
     ClosedOnSameBoot,
     /// Returned slots cool for the release delay.
     CoolingAfterReturn,
-    /// Slots of lost nodes cool for [`CRASH_COOLING`].
+    /// Slots of lost nodes cool for [`CRASH_COOLING`], or for the time of their account.
     CoolingAfterCrash,
     /// A node grants a cooling slot only after it has itself seen the entry that long.
     CoolingSeenByItself,

@@ -13,7 +13,8 @@
 //!   was applied, or never will be. If the entry is there, the node adopts it, else it asks again.
 //! - An own entry without a lease, such as that of a request that was cancelled in the meantime, is removed.
 //! - Entries of ended incarnations cool; any node may write that. A node grants a cooling slot only after it has itself
-//!   seen the entry for the whole time, so clocks are never compared.
+//!   seen the entry for the whole time, so clocks are never compared. The panel of an account may shorten that time, see
+//!   [`super::panel_count`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use super::record::{
     ClusterRecord, CoolingReason, Incarnation, LeaseId, PoolId, PoolTable, RecordKey, Revision, SlotEntry,
     SlotPurpose, SlotState, Waiter,
 };
-use super::rules::{CRASH_COOLING, ClusterRule, WAITERS_MAX, YIELD_TIMEOUT};
+use super::rules::{CRASH_COOLING, ClusterRule, PANEL_COOLING_MIN, WAITERS_MAX, YIELD_TIMEOUT};
 use super::tracked::{Tracked, WriteResult};
 use super::{BootTime, SwapOutcome, WriteNumber};
 use crate::limits::{self, HeldSlot, LimitScope, SlotDecision, SlotDemand};
@@ -76,6 +77,9 @@ pub struct Slots {
 
 #[derive(Debug, Clone, Copy)]
 struct CoolingEntry {
+    /// Time at which this node saw it first.
+    since: BootTime,
+    release_delay: Duration,
     until: BootTime,
     is_own: bool,
 }
@@ -215,6 +219,17 @@ impl Slots {
         {
             self.advance(member, out);
         }
+    }
+
+    /// Notes that the panel shows that the connections of these lost leases are gone. Their slots cool for
+    /// [`PANEL_COOLING_MIN`] or the release delay only, counted from when this node saw them cooling.
+    pub(super) fn connections_gone(&mut self, gone: &BTreeSet<LeaseId>, member: &Member, out: &mut Outbox) {
+        for ((lease, reason), it) in &mut self.cooling {
+            if *reason == CoolingReason::Lost && gone.contains(lease) {
+                it.until = it.until.min(it.since + it.release_delay.max(PANEL_COOLING_MIN));
+            }
+        }
+        self.advance(member, out);
     }
 
     /// Ends all requests, and forgets the leases, which are counted by another process of this node from now on. Those
@@ -423,7 +438,8 @@ impl Slots {
         let table = self.table.view()?.1.clone();
         let must_write = self.leases.values().any(|it| it.confirm_by.is_some());
         let mut proposal = Proposal { table, granted: Vec::new(), refused: Vec::new(), must_write };
-        end_incarnations(&mut proposal, member, out);
+        let has_requests = self.leases.values().any(|it| matches!(it.stage, Stage::Asking { .. }));
+        end_incarnations(&mut proposal, has_requests, member, out);
         end_predecessor(&mut proposal, member, out);
         self.put_own_entries(&mut proposal, incarnation, out);
         self.remove_cooled(&mut proposal, out);
@@ -504,7 +520,8 @@ impl Slots {
             let release_delay = Duration::from_millis(u64::from(entry.release_delay_ms));
             let wait = match reason {
                 CoolingReason::Lost if out.rules.hold(ClusterRule::CoolingAfterCrash) => {
-                    release_delay.max(CRASH_COOLING)
+                    let own = entry.crash_cooling_ms.map(|it| Duration::from_millis(it.into()));
+                    release_delay.max(own.unwrap_or(CRASH_COOLING))
                 }
                 _ => release_delay,
             };
@@ -513,7 +530,8 @@ impl Slots {
             let until = if trusts { out.now } else { out.now + wait };
             let key = (entry.lease, reason);
             seen.insert(key);
-            let is_cooling = out.now < cooling.entry(key).or_insert(CoolingEntry { until, is_own }).until;
+            let new = CoolingEntry { since: out.now, release_delay, until, is_own };
+            let is_cooling = out.now < cooling.entry(key).or_insert(new).until;
             proposal.must_write |= !is_cooling && (is_own || has_requests);
             is_cooling
         });
@@ -691,7 +709,8 @@ impl OwnLease {
             profile: pool.profile,
             account: pool.account,
             purpose: self.request.purpose,
-            release_delay_ms: u32::try_from(pool.release_delay.as_millis()).unwrap_or(u32::MAX),
+            release_delay_ms: milliseconds(pool.release_delay),
+            crash_cooling_ms: pool.crash_cooling.map(milliseconds),
             state,
         }
     }
@@ -709,14 +728,18 @@ impl OwnLease {
     }
 }
 
-/// Lets the entries of ended incarnations cool.
-fn end_incarnations(proposal: &mut Proposal, member: &Member, out: &Outbox) {
+fn milliseconds(time: Duration) -> u32 {
+    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
+}
+
+/// Lets the entries of ended incarnations cool. A node with requests writes that, so that all see for what it waits.
+fn end_incarnations(proposal: &mut Proposal, has_requests: bool, member: &Member, out: &Outbox) {
     for entry in &mut proposal.table.entries {
         if let Some(reason) = member.ending_of(entry.node, entry.incarnation, out.node)
             && ![SlotState::Cooling(reason), SlotState::Cooling(CoolingReason::Closed)].contains(&entry.state)
         {
             entry.state = SlotState::Cooling(reason);
-            proposal.must_write |= entry.node == out.node;
+            proposal.must_write |= has_requests || entry.node == out.node;
         }
     }
 }

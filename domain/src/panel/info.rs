@@ -124,6 +124,21 @@ impl PanelAnswer {
             server_info: kept(server),
         })
     }
+
+    /// Returns the number of connections that the panel counts for the login now. `None` if it says no plain number, or
+    /// refuses the login.
+    pub fn connections(&self) -> Option<u32> {
+        self.user_info.get("active_cons").filter(|_| self.state.refusal().is_none()).and_then(plain_number)
+    }
+}
+
+/// Returns a number that is written as one, or as a text of digits.
+fn plain_number(value: &Value) -> Option<u32> {
+    match value {
+        Value::Number(number) => number.as_u64()?.try_into().ok(),
+        Value::String(text) if text.bytes().all(|it| it.is_ascii_digit()) => text.parse().ok(),
+        _ => None,
+    }
 }
 
 fn loose(value: &Value) -> LooseValue {
@@ -280,6 +295,32 @@ mod tests {
         let mut answer = json!({ "user_info": { "auth": 1, "status": "Active" } });
         answer["user_info"][field] = value;
         read(answer).unwrap()
+    }
+
+    #[test]
+    fn the_number_of_connections_counts_only_if_it_is_a_plain_number_of_a_valid_login() {
+        for (value, expected) in [
+            (json!(0), Some(0)),
+            (json!("0"), Some(0)),
+            (json!(3), Some(3)),
+            (json!("12"), Some(12)),
+            (json!(-1), None),
+            (json!(1.5), None),
+            (json!("-1"), None),
+            (json!("1 "), None),
+            (json!(""), None),
+            (json!("none"), None),
+            (json!(null), None),
+            (json!(false), None),
+            (json!([0]), None),
+            (json!({ "n": 0 }), None),
+            (json!("99999999999"), None),
+        ] {
+            assert_eq!(with("active_cons", value.clone()).connections(), expected, "{value}");
+        }
+        assert_eq!(with("max_connections", json!(2)).connections(), None);
+        let banned = read(json!({ "user_info": { "auth": 1, "status": "Banned", "active_cons": 0 } }));
+        assert_eq!(banned.unwrap().connections(), None);
     }
 
     #[test]

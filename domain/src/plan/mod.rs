@@ -158,6 +158,8 @@ pub struct SlotPool {
     /// Maximum number of simultaneous connections; 0 is unlimited.
     pub max_streams: u32,
     pub release_delay: Duration,
+    /// Time for which a slot of a lost machine cools; `None`: the default.
+    pub crash_cooling: Option<Duration>,
     /// Time of the last change of the account or its profiles by an admin, in milliseconds since 1970. What was
     /// observed before it may be outdated.
     pub changed_at: i64,
@@ -213,6 +215,7 @@ impl SlotPool {
             profile: profile.id,
             max_streams: profile.limit(),
             release_delay: account.release_delay,
+            crash_cooling: account.crash_cooling,
             changed_at: account.updated_at,
             scope,
             shared: members.map(|it| SharedPool::new(it, profile)),

@@ -14,6 +14,7 @@ mod parts;
 mod permissions;
 pub mod protocol;
 mod record;
+pub mod repository;
 mod schedule;
 mod scope;
 mod state;

@@ -8,7 +8,7 @@ mod cut;
 mod file_name;
 pub mod forecast;
 mod hash;
-mod hours;
+pub(crate) mod hours;
 mod lost;
 mod missed;
 mod nfo;

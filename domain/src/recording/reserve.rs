@@ -5,14 +5,13 @@ use std::str::FromStr;
 
 use jiff::tz::TimeZone;
 
-use super::hours::{DayHours, is_within};
+use super::hours::{DAY_MINUTES, DAY_NAMES, DayHours, day_time_text, is_within, minutes_of_day};
 use crate::ids::AccountId;
 
 /// Maximum number of rows.
 pub const RESERVES_MAX: usize = 100;
 /// Maximum number of connections in a row.
 const SLOTS_MAX: u32 = 1_000;
-const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 const ALL_DAYS: u8 = 0x7f;
 
 /// Connections of an account that only recordings get, written as `2 = 1 mon-fri 18:00-23:00`: the id of the account, the number
@@ -68,7 +67,7 @@ fn parse(text: &str) -> Option<AccountReserve> {
 /// Reads days such as `mon-fri,sun`.
 fn days(text: &str) -> Option<u8> {
     let lower = text.to_lowercase();
-    let day = |name: &str| DAYS.iter().position(|it| name == *it);
+    let day = |name: &str| DAY_NAMES.iter().position(|it| name == *it);
     let mut days = 0;
     for part in lower.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -78,7 +77,7 @@ fn days(text: &str) -> Option<u8> {
             if at == last {
                 break;
             }
-            at = (at + 1) % DAYS.len();
+            at = (at + 1) % DAY_NAMES.len();
         }
     }
     Some(days)
@@ -87,11 +86,7 @@ fn days(text: &str) -> Option<u8> {
 /// Reads hours such as `22:00-01:30`.
 fn hours(text: &str) -> Option<DayHours> {
     let (from, until) = text.split_once('-')?;
-    let seconds = |text: &str| {
-        let (hour, minute) = text.split_once(':')?;
-        let part = |it: &str, max: u32| it.parse::<u32>().ok().filter(|it| *it < max);
-        Some(part(hour, 24)? * 3600 + part(minute, 60)? * 60)
-    };
+    let seconds = |text: &str| Some(u32::from(minutes_of_day(text).filter(|it| *it < DAY_MINUTES)?) * 60);
     let hours = DayHours { from: seconds(from)?, until: seconds(until)? };
     (hours.from != hours.until).then_some(hours)
 }
@@ -100,14 +95,13 @@ impl fmt::Display for AccountReserve {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} = {}", self.account, self.slots)?;
         if self.days != ALL_DAYS {
-            let names = DAYS.iter().enumerate().filter(|(at, _)| self.days & (1 << at) != 0);
+            let names = DAY_NAMES.iter().enumerate().filter(|(at, _)| self.days & (1 << at) != 0);
             let names: Vec<_> = names.map(|it| *it.1).collect();
             write!(f, " {}", names.join(","))?;
         }
         if let Some(hours) = self.hours {
-            let clock = |it: u32| (it / 3600, it / 60 % 60);
-            let (from, until) = (clock(hours.from), clock(hours.until));
-            write!(f, " {:02}:{:02}-{:02}:{:02}", from.0, from.1, until.0, until.1)?;
+            let clock = |seconds: u32| day_time_text(u16::try_from(seconds / 60).unwrap_or_default());
+            write!(f, " {}-{}", clock(hours.from), clock(hours.until))?;
         }
         Ok(())
     }

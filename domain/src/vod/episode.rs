@@ -22,6 +22,9 @@ pub struct Episode {
     pub number: u32,
     /// The accounts that offer it, in the order of the relations of the series. The first one that has a value states it.
     pub offers: Vec<EpisodeOffer>,
+    /// The values of a catalogue of films and series, which precede those of accounts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completion: Option<Box<EpisodeFacts>>,
     /// Episodes that were merged into this one. Their ids and UUIDs lead here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<EpisodeAlias>,
@@ -92,9 +95,10 @@ impl Episode {
         own.map_or_else(|| format!("S{:02}E{:02}", self.season, self.number), str::to_owned)
     }
 
-    /// Returns the first value that an account states.
+    /// Returns the value of the catalogue, else the first that an account states.
     pub fn first<'a, T>(&'a self, value: impl Fn(&'a EpisodeFacts) -> Option<T>) -> Option<T> {
-        self.offers.iter().find_map(|it| value(&it.facts))
+        let completed = self.completion.as_ref().and_then(|it| value(it));
+        completed.or_else(|| self.offers.iter().find_map(|it| value(&it.facts)))
     }
 
     /// Returns whether all accounts that offered it no longer list it.

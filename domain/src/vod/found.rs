@@ -144,15 +144,21 @@ impl FoundEpisode {
     pub fn limit(&mut self) {
         shorten(&mut self.provider_id, PROVIDER_ID_CHARS_MAX);
         limit_extension(&mut self.extension);
-        let facts = &mut self.facts;
-        shorten(&mut facts.name, NAME_CHARS_MAX);
-        shorten_option(&mut facts.description, DESCRIPTION_CHARS_MAX);
-        shorten_option(&mut facts.air_date, 10);
-        limit_rating(&mut facts.rating);
-        shorten_option(&mut facts.logo, LOGO_CHARS_MAX);
-        limit_id(&mut facts.ids.tmdb);
-        limit_id(&mut facts.ids.imdb);
-        limit_properties(&mut facts.custom_properties, PROPERTIES_BYTES_MAX);
+        self.facts.limit();
+    }
+}
+
+impl EpisodeFacts {
+    /// Shortens texts that are too long, and leaves out values that are none.
+    pub fn limit(&mut self) {
+        shorten(&mut self.name, NAME_CHARS_MAX);
+        shorten_option(&mut self.description, DESCRIPTION_CHARS_MAX);
+        shorten_option(&mut self.air_date, 10);
+        limit_rating(&mut self.rating);
+        shorten_option(&mut self.logo, LOGO_CHARS_MAX);
+        limit_id(&mut self.ids.tmdb);
+        limit_id(&mut self.ids.imdb);
+        limit_properties(&mut self.custom_properties, PROPERTIES_BYTES_MAX);
     }
 }
 

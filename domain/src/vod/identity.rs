@@ -149,7 +149,8 @@ impl TitleIndex {
                 }
             }
         }
-        if ids.is_empty() {
+        // The id of a catalogue is that of the name, so entries of the name still belong to the title.
+        if title.edits.has_no_ids() && title.relations.iter().all(|it| it.ids().is_empty()) {
             for relation in title.relations.iter().filter(|it| !it.is_pinned) {
                 let name = TitleName::new(relation.name());
                 self.put_name(&name, year_of(relation, &name), title.id);

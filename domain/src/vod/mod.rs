@@ -5,6 +5,8 @@
 //! [`visible`] decides who may see them. An [`episode`] belongs to a series, and a [`category`] sorts titles.
 
 pub mod category;
+pub mod completion;
+mod completion_question;
 pub mod delta;
 pub mod episode;
 pub mod episode_name;
@@ -24,6 +26,8 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 pub use self::category::{AccountCategory, VodCategory};
+pub use self::completion::{Completion, CompletionOutcome};
+pub use self::completion_question::CompletionQuestion;
 pub use self::episode::{Episode, EpisodeAlias, EpisodeFacts, EpisodeOffer};
 pub use self::favorites::TitleFavorites;
 pub use self::found::{FoundCategory, FoundDetails, FoundEpisode, FoundTitle};

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use super::completion::{Completion, CompletionOutcome};
 use super::relation::{MatchReason, Relation, RelationId};
 use super::title::{Title, TitleAlias, TitleEdits, TitleId};
 
@@ -75,6 +76,10 @@ impl Title {
             Relation { reason, ..it }
         }));
         self.edits.complete(from.edits);
+        let is_found = |it: &Completion| it.outcome == CompletionOutcome::Found;
+        if !self.completion.as_deref().is_some_and(is_found) {
+            self.completion = from.completion.or_else(|| self.completion.take());
+        }
         self.hidden |= from.hidden;
         for (name, value) in from.custom_properties {
             self.custom_properties.entry(name).or_insert(value);
@@ -165,6 +170,9 @@ pub fn restored(
         .collect();
     for title in now {
         let own = before.iter().position(|it| it.id == title.id);
+        if let Some(own) = own {
+            titles[own].completion.clone_from(&title.completion);
+        }
         // Where the relations of a title go that did not exist before.
         let first = title.relations.iter().find_map(|it| holder(before, it.id));
         let home = own.or(first).unwrap_or(0);

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use super::completion::Completion;
 use super::relation::{Relation, RelationId};
 use crate::ids::AccountId;
 
@@ -100,7 +101,7 @@ impl fmt::Display for TitleId {
 ///
 /// The values of accounts stay in the relations, so that a refresh cannot overwrite an edit, and the values of the next
 /// account count when one no longer offers the title. [`Title::name`], [`Title::year`] and so on return the value in force:
-/// that of an admin, else that of the first relation that has one.
+/// that of an admin, else that of a catalogue that completes titles, else that of the first relation that has one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Title {
     pub id: TitleId,
@@ -111,6 +112,9 @@ pub struct Title {
     /// Values changed by admins.
     #[serde(default, skip_serializing_if = "TitleEdits::is_empty")]
     pub edits: TitleEdits,
+    /// The answer of a catalogue of films and series.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completion: Option<Box<Completion>>,
     /// Hidden from everybody but admins.
     #[serde(default, skip_serializing_if = "is_false")]
     pub hidden: bool,
@@ -224,6 +228,12 @@ impl TitleEdits {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+
+    /// Returns whether an admin set no id of an external catalogue.
+    pub fn has_no_ids(&self) -> bool {
+        let is_none = |id: &Option<String>| id.as_ref().is_none_or(|it| it.is_empty());
+        is_none(&self.tmdb) && is_none(&self.imdb)
+    }
 }
 
 pub(super) fn is_false(value: &bool) -> bool {
@@ -238,6 +248,7 @@ impl Title {
             uuid,
             relations: Vec::new(),
             edits: TitleEdits::default(),
+            completion: None,
             hidden: false,
             aliases: Vec::new(),
             custom_properties: Map::new(),
@@ -248,8 +259,40 @@ impl Title {
 
     /// Returns the name in force.
     pub fn name(&self) -> &str {
+        let completed = || self.completed(|it| Some(&*it.name).filter(|it| !it.is_empty()));
+        match &self.edits.name {
+            Some(name) => name,
+            None => completed().unwrap_or_else(|| self.stated_name()),
+        }
+    }
+
+    /// Returns the name of an admin or an account, whatever a catalogue says.
+    pub fn stated_name(&self) -> &str {
         let named = || self.relations.iter().map(Relation::name).find(|it| !it.is_empty());
         self.edits.name.as_deref().or_else(named).unwrap_or_default()
+    }
+
+    /// Returns the year of an admin or an account, whatever a catalogue says.
+    pub fn stated_year(&self) -> Option<u16> {
+        let first = || self.relations.iter().find_map(|it| it.first(|it| it.year));
+        self.edits.year.or_else(first).filter(|it| *it != 0)
+    }
+
+    /// Returns the ids of an admin or an account, whatever a catalogue says.
+    pub fn stated_ids(&self) -> ExternalIds {
+        let of = |edit: &Option<String>, id: fn(&TitleFacts) -> Option<String>| {
+            let first = || self.relations.iter().find_map(|it| it.first(id));
+            edit.clone().or_else(first).filter(|it| !it.is_empty())
+        };
+        ExternalIds {
+            tmdb: of(&self.edits.tmdb, |it| it.ids.tmdb.clone()),
+            imdb: of(&self.edits.imdb, |it| it.ids.imdb.clone()),
+        }
+    }
+
+    /// Returns a value of the catalogue, if it knows the title and states one.
+    pub fn completed<'a, T>(&'a self, value: impl Fn(&'a TitleFacts) -> Option<T>) -> Option<T> {
+        value(self.completion.as_ref()?.facts.as_ref()?)
     }
 
     pub fn description(&self) -> Option<&str> {
@@ -279,7 +322,11 @@ impl Title {
 
     /// Returns whether an admin marked it as adult content, or an account did and no admin denied it.
     pub fn is_adult(&self) -> bool {
-        self.edits.is_adult.unwrap_or_else(|| self.relations.iter().any(Relation::is_adult))
+        let is_stated = || {
+            let is_completed = self.completed(|it| Some(it.is_adult)).unwrap_or(false);
+            is_completed || self.relations.iter().any(Relation::is_adult)
+        };
+        self.edits.is_adult.unwrap_or_else(is_stated)
     }
 
     /// Returns `ext_id_a`.
@@ -293,9 +340,12 @@ impl Title {
     }
 
     /// Returns the ids under which relations of other accounts find this title: those that an admin set, else those of its
-    /// relations. Several of a catalogue if relations differ.
+    /// relations and of the catalogue that completes titles. Several of a catalogue if they differ.
     pub fn matching_ids(&self) -> MatchingIds {
-        let relations: Vec<ExternalIds> = self.relations.iter().map(Relation::ids).collect();
+        let mut relations: Vec<ExternalIds> = self.relations.iter().map(Relation::ids).collect();
+        if self.relations.iter().any(|it| !it.is_pinned) {
+            relations.extend(self.completed(|it| Some(it.ids.clone())));
+        }
         let all = |edit: &Option<String>, of: fn(&ExternalIds) -> Option<&String>| {
             let mut ids: Vec<String> = match edit {
                 Some(edit) => vec![edit.clone()],
@@ -359,7 +409,7 @@ impl Title {
     }
 
     fn first<'a, T>(&'a self, value: impl Fn(&'a TitleFacts) -> Option<T>) -> Option<T> {
-        self.relations.iter().find_map(|it| it.first(&value))
+        self.completed(&value).or_else(|| self.relations.iter().find_map(|it| it.first(&value)))
     }
 
     fn text<'a>(

@@ -656,6 +656,11 @@ impl Schemas {
                 let item = self.kind_schema(*items, is_sent);
                 json!({ "type": "array", "items": if is_sent { or_text(item, *items) } else { item } })
             }
+            Kind::Nullable(kind) => {
+                let mut schema = self.kind_schema(*kind, is_sent);
+                schema["nullable"] = true.into();
+                schema
+            }
             Kind::Either(kinds) => {
                 let kinds: Vec<Value> = kinds.iter().map(|it| self.kind_schema(*it, is_sent)).collect();
                 json!({ "anyOf": kinds })

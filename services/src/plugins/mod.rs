@@ -1,6 +1,8 @@
 //! Installed plugins: their folders and their records together. Nothing here runs code of a plugin.
 
 mod processes;
+pub mod repositories;
+mod signature;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

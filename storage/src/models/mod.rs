@@ -13,7 +13,7 @@ use domain::account::{Account, RefreshRecord};
 use domain::account_addresses::AddressRecord;
 use domain::account_group::AccountGroup;
 use domain::channel::Channel;
-use domain::core_settings::NAME_SETTINGS;
+use domain::core_settings::{COMPLETION_SETTINGS, NAME_SETTINGS};
 use domain::group::Group;
 use domain::guide::index::GuideIndex;
 use domain::guide::matching::GuideAlias;
@@ -33,6 +33,7 @@ use domain::recording::{LeftFiles, Recording};
 use domain::server_group::{ServerGroup, ServerGroupMembers};
 use domain::setting::CoreSetting;
 use domain::stream_profile::StreamProfile;
+use domain::tmdb::CompletionSettings;
 use domain::tuner::TunerDevice;
 use domain::undo::UndoEntry;
 use domain::user::User;
@@ -154,6 +155,12 @@ impl Models {
     pub fn name_cleaner(&self) -> NameCleaner {
         let settings = self.settings.load();
         NameCleaner::from_setting(settings.one_by("key", NAME_SETTINGS).map(|it| &it.value))
+    }
+
+    /// Returns how films and series are completed.
+    pub fn completion_settings(&self) -> CompletionSettings {
+        let settings = self.settings.load();
+        CompletionSettings::from_setting(settings.one_by("key", COMPLETION_SETTINGS).map(|it| &it.value))
     }
 
     /// Returns the server group of an account, with all its accounts.

@@ -7,6 +7,9 @@ use crate::record::{Keys, Record, Sharing};
 impl Record for CoreSetting {
     const COLLECTION: &'static str = "settings";
     const SHARING: Sharing = Sharing::AllNodes;
+    /// Some settings contain keys of services.
+    const SEALED: bool = true;
+    const WAS_PLAIN: bool = true;
 
     fn id(&self) -> u32 {
         self.id

@@ -131,9 +131,15 @@ impl Write<'_> {
 
     /// Lists all records by id.
     pub fn all<T: Record>(&self) -> Result<Vec<T>> {
+        self.all_from(0)
+    }
+
+    /// Lists the records from this id on, by id: such as those that a model of the store does not have yet.
+    pub fn all_from<T: Record>(&self, first: u32) -> Result<Vec<T>> {
         let type_number = self.shared.schema.number(T::COLLECTION);
         self.ids(type_number)
             .into_iter()
+            .filter(|id| *id >= first)
             .map(|id| self.get(id)?.ok_or_else(|| self.shared.missing(type_number, id)))
             .collect()
     }

@@ -27,6 +27,7 @@ test('an admin finds all pages in four groups', () => {
 			[
 				'/users',
 				'/now/viewers',
+				'/history',
 				'/integrations',
 				'/plugins',
 				'/nodes',

@@ -35,6 +35,10 @@ const pairs: [string, string, number][] = [
 		['text', `${it}-soft`, 4.5],
 		['text-muted', `${it}-soft`, 4.5],
 	]),
+	...['series-1', 'series-2', 'series-3'].flatMap((it): [string, string, number][] => [
+		[it, 'surface', 3],
+		[it, 'surface-raised', 3],
+	]),
 	['accent-text', 'accent', 4.5],
 	['accent-text', 'accent-hover', 4.5],
 	['text', 'accent-soft', 4.5],

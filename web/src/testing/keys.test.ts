@@ -14,8 +14,9 @@ const UNIQUE: Record<string, string> = {
 	'lib/ui/Conflicts.svelte: form.conflicts (name)': 'members of one object',
 	'lib/ui/Tabs.svelte: tabs (tab.key)': 'constants of the caller, or the numbers of seasons, each once',
 	'pages/channels/ChannelEditor.svelte: fields (field)': 'constants',
-	'pages/channels/NumberDialog.svelte: list.slice(0, SHOWN_MAX) (it.channel.id)':
+	'pages/channels/NumberPlan.svelte: changes.slice(0, SHOWN_MAX) (it.channel.id)':
 		'ids; a plan has each channel once',
+	'pages/channels/ProblemFilter.svelte: FILTERED (only)': 'constants',
 	'pages/channels/StreamEditor.svelte: provided (field)': 'constants',
 	'pages/common/guide/AssignGuide.svelte: value.result.candidates (candidate.epg_data_id)':
 		'ids of guide channels; the gateway compares each one once',
@@ -25,6 +26,12 @@ const UNIQUE: Record<string, string> = {
 	'pages/health/Health.svelte: value.lacking_confinement (lacking.part)': 'the gateway lists each part once',
 	'pages/health/Health.svelte: value.problems (problem.key)':
 		'the gateway makes the key from the kind and the id of what has the problem',
+	'pages/history/ChartTable.svelte: rows (row.at)': 'steps, one after the other',
+	'pages/history/History.svelte: lineCharts(answer) (chart.key)': 'constants',
+	'pages/history/History.svelte: strips(answer) (strip.key)': 'constants',
+	'pages/history/LastHour.svelte: plots (plot.key)': 'constants',
+	'pages/history/LinePlot.svelte: chart.lines (line.key)': 'constants',
+	'pages/history/StripChart.svelte: parts (part.start)': 'positions, ascending',
 	'pages/integrations/Events.svelte: events (it.event)': 'types of events',
 	'pages/integrations/Fields.svelte: options (option)': 'entries of a set',
 	'pages/now/Demo.svelte: sources.value (source.name)': 'built into the gateway; the name is the id',
@@ -36,9 +43,12 @@ const UNIQUE: Record<string, string> = {
 	'pages/now/WatchedFiles.svelte: watched (player.client_id)':
 		'ids that the gateway counts; those of nodes differ',
 	'pages/plugins/Limits.svelte: LIMIT_NAMES (name)': 'constants',
+	'pages/plugins/Repositories.svelte: all (keyOf(it))':
+		'the gateway leaves out a slug that a repository lists twice',
 	'pages/recordings/ChosenField.svelte: ids (id)': 'sent without duplicates, and added once',
 	'pages/recordings/Conflicts.svelte: lost.slice(0, NAMED_MAX) (it.recording_id)':
 		'one entry for each recording',
+	'pages/recordings/DaysField.svelte: inWeekOrder([...words.days.keys()]) (day)': 'days of a week',
 	'pages/recordings/PaddingFields.svelte: paddings (name)': 'constants',
 	'pages/recordings/Storage.svelte: storage.users (user.user_id)': 'one entry for each user',
 	'pages/recordings/StorageLimits.svelte: LIMITS (name)': 'constants',
@@ -52,8 +62,9 @@ const UNIQUE: Record<string, string> = {
 		'ids; one entry for each profile',
 	'pages/sources/AccountForm.svelte: BOX_VALUES (name)': 'constants',
 	'pages/sources/NewSource.svelte: BOX_VALUES (name)': 'constants',
-	'pages/users/AllowedHours.svelte: DAYS (day)': 'constants',
+	'pages/users/AllowedHours.svelte: inWeekOrder(DAYS) (day)': 'constants',
 	'pages/users/UserPanel.svelte: OUTPUT_FORMATS (format)': 'constants',
+	'pages/watch/ChannelRail.svelte: lines (index)': 'positions, ascending',
 	'pages/watch/PastProgrammes.svelte: playable (it.id)':
 		'ids of guide channel and start; the guide keeps one programme for each start',
 	'shell/Layout.svelte: groups (name)': 'constants',

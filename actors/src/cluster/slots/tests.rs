@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use cluster::testing::{MemoryEngine, MemoryStore};
 use cluster::{Engine, NodeInfo, NodeLoad, node_id};
 use domain::cluster::record::SlotState;
-use domain::ids::{ProfileId, StreamId};
+use domain::ids::{AccountId, ProfileId, StreamId};
 use domain::plan::SlotPool;
 use domain::playout::Attempt;
 use domain::recording::forecast::LimitId;
@@ -19,6 +20,7 @@ use crate::ask::Address;
 use crate::cluster::clock::BootClock;
 use crate::cluster::{Cluster, NodeState, link};
 use crate::events::tests::events;
+use crate::panel_counts::{PanelCountParts, PanelPort, follow as follow_panels};
 use crate::plans::Target;
 use crate::slots::tests::{grouped, pool};
 use crate::slots::{Actor, Arguments, SlotCandidate};
@@ -31,6 +33,8 @@ const START: Duration = Duration::from_secs(30);
 struct Node {
     engine: MemoryEngine,
     leases: Arc<dyn LeaseTable>,
+    tables: watch::Receiver<SlotTables>,
+    link: ClusterLink,
     _cluster: Cluster,
 }
 
@@ -43,6 +47,7 @@ async fn node(store: &MemoryStore, name: &str) -> Node {
     let arguments = Arguments { table: local.clone() };
     let (actor, _) = ractor::Actor::spawn(None, Actor, arguments).await.unwrap();
     address.set(actor);
+    let (tables, of_node) = (effects.tables.clone(), link.clone());
     let parts = ClusterParts {
         link: link.clone(),
         slots: effects.slots,
@@ -56,7 +61,7 @@ async fn node(store: &MemoryStore, name: &str) -> Node {
     let cluster =
         Cluster::start_with((link, ends), shared, info, load, events().await, (None, clock, || ()), None)
             .unwrap();
-    Node { engine, leases, _cluster: cluster }
+    Node { engine, leases, tables, link: of_node, _cluster: cluster }
 }
 
 /// Returns two nodes that grant slots.
@@ -401,4 +406,61 @@ async fn a_node_that_was_handed_over_opens_again_with_its_leases_only_and_closes
     first.full().await;
     let (_lease, _) = elsewhere.gets(&one).await;
     assert!(began.elapsed() > Duration::from_secs(40), "{:?}", began.elapsed());
+}
+
+/// A panel that counts two connections, and then another number.
+struct CountingPanel {
+    count: Mutex<Option<u32>>,
+    n_asked: AtomicUsize,
+}
+
+impl PanelPort for CountingPanel {
+    fn can_be_asked(&self, _: AccountId, profile: ProfileId) -> bool {
+        profile == ProfileId(1)
+    }
+
+    fn ask(&self, _: AccountId, _: ProfileId) -> Pin<Box<dyn Future<Output = Option<u32>> + Send + '_>> {
+        self.n_asked.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async move { *self.count.lock() })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_slot_of_a_lost_node_is_granted_earlier_when_the_panel_shows_its_connection_gone() {
+    for (counted_later, seconds) in [(Some(1), 20..35), (Some(0), 45..55), (None, 45..55)] {
+        let begin = Instant::now();
+        let (_store, a, b) = nodes().await;
+        let panel = Arc::new(CountingPanel { count: Some(2).into(), n_asked: 0.into() });
+        let parts = PanelCountParts {
+            tables: b.tables.clone(),
+            link: b.link.clone(),
+            clock: BootTimeReader::Tokio(begin),
+        };
+        let port: Arc<dyn PanelPort> = panel.clone();
+        let _asking = AbortOnDropHandle::new(tokio::spawn(follow_panels(parts, port)));
+        let (mut first, mut own, mut second) = (a.holder(1).await, b.holder(2).await, b.holder(3).await);
+        first.ask(&[pool(1, 2)]);
+        let (_, lease) = first.granted().await;
+        own.ask(&[pool(1, 2)]);
+        let _own = own.granted().await;
+        sleep(Duration::from_secs(600)).await;
+        assert_eq!(panel.n_asked.load(Ordering::Relaxed), 1);
+        let lost_at = Instant::now();
+        drop(a._cluster);
+        a.engine.disconnect();
+        // One that counts nothing does not count the connection of this node either, so it is not believed.
+        *panel.count.lock() = counted_later;
+        loop {
+            second.ask(&[pool(1, 2)]);
+            match second.message().await {
+                SlotMessage::Granted { .. } => break,
+                SlotMessage::Full { .. } | SlotMessage::Yield { .. } => {}
+                other => panic!("expected a grant or a refusal, got {other:?}"),
+            }
+            assert!(lost_at.elapsed() < Duration::from_secs(100), "{counted_later:?}");
+        }
+        let took = lost_at.elapsed();
+        assert!(seconds.contains(&took.as_secs()), "{counted_later:?}: {took:?}");
+        drop(lease);
+    }
 }

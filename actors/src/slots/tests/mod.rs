@@ -35,6 +35,7 @@ pub(crate) fn pool(profile: u32, max_streams: u32) -> SlotPool {
         profile: ProfileId(profile),
         max_streams,
         release_delay: Duration::ZERO,
+        crash_cooling: None,
         changed_at: 0,
         scope: LimitScope::Unknown,
         shared: None,

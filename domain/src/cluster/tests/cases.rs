@@ -20,7 +20,7 @@ use crate::ids::{AccountId, ProfileId, ServerGroupId};
 use crate::limits::LimitScope;
 use crate::plan::{SharedPool, SlotPool};
 
-const POOL: PoolId = PoolId::Group(ServerGroupId(1));
+pub(super) const POOL: PoolId = PoolId::Group(ServerGroupId(1));
 const CHANNEL: Uuid = Uuid::from_u128(1);
 const JOB: JobName = JobName::Backup;
 
@@ -111,7 +111,7 @@ impl Cluster {
         }
     }
 
-    fn ask(&mut self, node: usize, lease: u64, order: &[SlotPool]) {
+    pub(super) fn ask(&mut self, node: usize, lease: u64, order: &[SlotPool]) {
         self.ask_of(node, lease, lease, order, SlotWait::Others);
     }
 
@@ -138,7 +138,7 @@ impl Cluster {
     }
 
     /// Returns the leases that were granted since the last call, each with its node.
-    fn granted(&mut self) -> Vec<(usize, u64)> {
+    pub(super) fn granted(&mut self) -> Vec<(usize, u64)> {
         let granted = self.effects.extract_if(.., |it| matches!(it.1, NodeEffect::Granted { .. }));
         let lease = |(node, effect)| match effect {
             NodeEffect::Granted { lease, .. } => Some((node, lease)),
@@ -160,13 +160,14 @@ impl Cluster {
 }
 
 /// An account profile with its limit, in a server group with a limit.
-fn pool(id: u32, max_streams: u32, group_max: u32) -> SlotPool {
+pub(super) fn pool(id: u32, max_streams: u32, group_max: u32) -> SlotPool {
     SlotPool {
         account: AccountId(id),
         account_name: String::new(),
         profile: ProfileId(id),
         max_streams,
         release_delay: Duration::from_secs(2),
+        crash_cooling: None,
         changed_at: 0,
         scope: LimitScope::Unknown,
         shared: Some(SharedPool {
@@ -283,6 +284,29 @@ fn the_slots_of_a_lost_node_are_granted_after_its_take_over_and_cooling() {
     assert_eq!(cluster.granted(), []);
     cluster.wait(4);
     assert_eq!(cluster.granted(), [(1, 1)]);
+}
+
+#[test]
+fn the_slots_of_a_lost_node_cool_for_the_time_of_their_account() {
+    for (own, release_delay, until) in [(3, 0, 25), (3, 10, 32), (60, 0, 82)] {
+        let own = Some(Duration::from_secs(own));
+        let of_account = [SlotPool {
+            crash_cooling: own,
+            release_delay: Duration::from_secs(release_delay),
+            ..pool(1, 1, 0)
+        }];
+        let mut cluster = Cluster::new(2);
+        cluster.ask(0, 1, &of_account);
+        // Slots of the time before the engine started may still cool.
+        cluster.wait(release_delay);
+        assert_eq!(cluster.granted(), [(0, 1)]);
+        cluster.nodes[0] = None;
+        cluster.ask(1, 1, &of_account);
+        cluster.wait(until - 8);
+        assert_eq!(cluster.granted(), [], "{own:?}, {release_delay} s");
+        cluster.wait(8);
+        assert_eq!(cluster.granted(), [(1, 1)], "{own:?}, {release_delay} s");
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 mod cases;
 mod engine;
+mod panel;
 mod provider;
 mod random;
 mod seats;

@@ -15,6 +15,8 @@ mod extinf;
 mod item;
 mod lines;
 pub(crate) mod options;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod options_check;
 mod request_headers;
 pub(crate) mod text;
 

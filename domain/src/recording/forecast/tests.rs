@@ -18,6 +18,7 @@ fn pool(profile: u32, max_streams: u32) -> SlotPool {
         profile: ProfileId(profile),
         max_streams,
         release_delay: Duration::ZERO,
+        crash_cooling: None,
         changed_at: 0,
         scope: LimitScope::Unknown,
         shared: None,

@@ -3,6 +3,7 @@
 mod audit;
 mod environment;
 mod health;
+mod history;
 mod logs;
 mod names;
 mod nodes;
@@ -27,6 +28,7 @@ pub(super) fn routes() -> Vec<Route> {
         audit::routes(),
         environment::routes(),
         health::routes(),
+        history::routes(),
         logs::routes(),
         names::routes(),
         nodes::routes(),

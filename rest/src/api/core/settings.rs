@@ -8,19 +8,22 @@ use actors::{check_cron, check_time_zone};
 use config::{NetworkClass, NetworkRules, PublicUrl, wrong_level};
 use domain::backup_schedule::BackupSchedule;
 use domain::core_settings::{
-    self, BACKUP_SETTINGS, DEFAULT_TIME_ZONE, DVR_SETTINGS, EPG_SETTINGS, LIBRARY_SETTINGS, NAME_SETTINGS,
-    NETWORK_ACCESS, PROXY_SETTINGS, SETTING_KEYS, STREAM_SETTINGS, SYSTEM_SETTINGS, SettingChecks,
-    TIMESHIFT_SETTINGS, TUNER_SETTINGS, USER_LIMIT_SETTINGS,
+    self, BACKUP_SETTINGS, COMPLETION_SETTINGS, DEFAULT_TIME_ZONE, DVR_SETTINGS, EPG_SETTINGS,
+    HISTORY_SETTINGS, LIBRARY_SETTINGS, NAME_SETTINGS, NETWORK_ACCESS, PROXY_SETTINGS, SETTING_KEYS,
+    STREAM_SETTINGS, SYSTEM_SETTINGS, SettingChecks, TIMESHIFT_SETTINGS, TUNER_SETTINGS, USER_LIMIT_SETTINGS,
 };
 use domain::guide::matching::MatchSettings;
 use domain::guide::placeholders::PlaceholderSettings;
+use domain::history::settings::HistorySettings;
 use domain::library_settings::LibrarySettings;
 use domain::name_cleaning::NameCleaning;
 use domain::output_profile::OutputProfile;
+use domain::plugin::MASK;
 use domain::recording::DvrSettings;
 use domain::setting::CoreSetting;
 use domain::stream_profile::StreamProfile;
 use domain::timeshift::TimeShiftSettings;
+use domain::tmdb::{API_KEY_MEMBER, CompletionSettings, masked};
 use domain::tuner::TunerSettings;
 use domain::user_agent::UserAgent;
 use domain::user_limits::UserLimits;
@@ -121,7 +124,7 @@ pub(in crate::api) fn change_setting(
         Some(setting) => (setting.id, members(&setting.value)),
         None => (write.next_id::<CoreSetting>()?, Map::new()),
     };
-    let value = Value::from(change(before));
+    let value = with_stored_key(change(before.clone()), &before);
     check(write, context, key, &value)?;
     if let Some(caller) = caller.filter(|_| key == NETWORK_ACCESS) {
         let (rules, _) = NetworkRules::new(&context.config, Some(&value));
@@ -136,6 +139,15 @@ pub(in crate::api) fn change_setting(
     let name = SETTING_KEYS.iter().find(|it| it.0 == key).map_or(key, |it| it.1);
     write.put(&CoreSetting { id, key: key.to_owned(), name: name.to_owned(), value })?;
     Ok(())
+}
+
+/// Puts the stored key in place of the mask that clients read.
+fn with_stored_key(mut value: Map<String, Value>, before: &Map<String, Value>) -> Value {
+    if value.get(API_KEY_MEMBER).and_then(Value::as_str) == Some(MASK) {
+        let stored = before.get(API_KEY_MEMBER).cloned().unwrap_or_else(|| "".into());
+        value.insert(API_KEY_MEMBER.to_owned(), stored);
+    }
+    value.into()
 }
 
 fn check(write: &Write<'_>, context: &RestContext, key: &str, value: &Value) -> Result<(), Refusal> {
@@ -177,7 +189,7 @@ fn key_of(id: u32) -> Option<(&'static str, &'static str)> {
 
 fn view(context: &RestContext, id: u32) -> Option<CoreSettingsView> {
     let (key, name) = key_of(id)?;
-    let (defaults, value) = (defaults(key, context), value_of(&context.models, key));
+    let (defaults, value) = (defaults(key, context), masked(value_of(&context.models, key)));
     Some(CoreSettingsView { id, key, name, description: description(key), defaults, value })
 }
 
@@ -204,8 +216,14 @@ fn description(key: &str) -> &'static str {
         }
         LIBRARY_SETTINGS => "How films and series are shown to players, and exported as STRM files.",
         NAME_SETTINGS => "Which names of films, series and channels lose the marks of providers.",
+        COMPLETION_SETTINGS => {
+            "How films and series get titles, plots, pictures and ratings from The Movie Database, with your own key."
+        }
         DVR_SETTINGS => "How recordings are named, padded, and who schedules them.",
         TIMESHIFT_SETTINGS => "How much of the past of channels the gateway keeps itself.",
+        HISTORY_SETTINGS => {
+            "Whether rates and viewers are kept for the page History, and whether of each user."
+        }
         _ => "",
     }
 }
@@ -225,8 +243,10 @@ fn defaults(key: &str, context: &RestContext) -> Map<String, Value> {
         }
         LIBRARY_SETTINGS => return LibrarySettings::default().to_setting(),
         NAME_SETTINGS => return NameCleaning::default().to_setting(),
+        COMPLETION_SETTINGS => return CompletionSettings::default().to_setting(),
         DVR_SETTINGS => return DvrSettings::default().to_setting(),
         TIMESHIFT_SETTINGS => return TimeShiftSettings::default().to_setting(),
+        HISTORY_SETTINGS => return HistorySettings::default().to_setting(),
         PROXY_SETTINGS => {
             let mut settings = serde_json::to_value(base).unwrap_or_default();
             if let Some(members) = settings.as_object_mut() {
@@ -281,6 +301,8 @@ mod tests {
                 "library_settings",
                 "timeshift_settings",
                 "name_settings",
+                "history_settings",
+                "completion_settings",
             ]
         );
         assert_eq!(rows["results"][0]["defaults"]["stall_timeout"], json!(5.0));
@@ -296,7 +318,7 @@ mod tests {
             })
         );
         assert_eq!(rows["results"][2]["value"], json!({}));
-        assert_eq!(rest.standard("GET", "/api/core/settings/13/", Value::Null).await.status, 404);
+        assert_eq!(rest.standard("GET", "/api/core/settings/15/", Value::Null).await.status, 404);
         assert_eq!(rest.standard("GET", "/api/core/settings/0/", Value::Null).await.status, 404);
     }
 
@@ -337,5 +359,37 @@ mod tests {
         check(3, json!("UTC"), &["value"]).await;
         let refused = rest.admin("PUT", "/api/core/settings/3/", json!({})).await;
         assert_eq!(refused.body, json!({ "value": ["This field is required."] }));
+    }
+
+    #[tokio::test]
+    async fn the_key_of_the_completion_is_kept_and_never_shown() {
+        let rest = Rest::start().await;
+        let path = "/api/core/settings/14/";
+        let key = || rest.models.completion_settings().api_key.map(|it| it.expose().to_owned());
+        let value = json!({ "tmdb_api_key": "k3y-5p1c3", "completion_enabled": true });
+        let set = rest.admin("PATCH", path, json!({ "value": value })).await;
+        assert_eq!((set.status, key().as_deref()), (200, Some("k3y-5p1c3")), "{}", set.text);
+        for answer in [
+            set,
+            rest.admin("GET", path, Value::Null).await,
+            rest.standard("GET", path, Value::Null).await,
+            rest.standard("GET", LIST, Value::Null).await,
+        ] {
+            assert!(answer.text.contains(MASK) && !answer.text.contains("k3y-5p1c3"), "{}", answer.text);
+        }
+        // A form sends the mask back.
+        let whole = json!({ "value": { "tmdb_api_key": MASK, "completion_language": "de-DE" } });
+        assert_eq!(rest.admin("PUT", path, whole).await.status, 200);
+        assert_eq!(key().as_deref(), Some("k3y-5p1c3"));
+        let wrong = json!({ "value": { "tmdb_api_key": "k3y 5p1c3" } });
+        let refused = rest.admin("PATCH", path, wrong).await;
+        assert_eq!(refused.status, 400);
+        assert!(
+            refused.body["tmdb_api_key"].is_array() && !refused.text.contains("5p1c3"),
+            "{}",
+            refused.text
+        );
+        rest.admin("PATCH", path, json!({ "value": { "tmdb_api_key": "" } })).await;
+        assert_eq!(key(), None);
     }
 }

@@ -41,6 +41,7 @@ pub(super) struct Change {
     headers: Option<RequestHeaders>,
     rules: Option<Vec<Rule>>,
     release_delay: Option<Duration>,
+    crash_cooling: Option<Option<Duration>>,
     proxy: Option<Option<ProxyAddress>>,
     fingerprint: Option<Option<Fingerprint>>,
     authority: Option<Option<String>>,
@@ -100,14 +101,9 @@ impl Change {
             let message = format!("{TIME_ZONE} is the name of a time zone, such as Europe/Paris.");
             errors.add("custom_properties", message);
         }
-        let release_delay = match edit.release_delay.map(Duration::try_from_secs_f64) {
-            Some(Err(_)) => {
-                errors.add("release_delay", "Expected a number, such as 1.5.");
-                None
-            }
-            Some(Ok(delay)) => Some(delay),
-            None => None,
-        };
+        let release_delay = edit.release_delay.and_then(|it| seconds_of("release_delay", it, &mut errors));
+        let crash_cooling =
+            edit.crash_cooling.map(|it| it.and_then(|it| seconds_of("crash_cooling", it, &mut errors)));
         let proxy = edit.proxy.take().map(|it| it.filter(|it| !it.trim().is_empty()));
         let proxy = proxy.map(|it| it.map(|it| ProxyAddress::parse_edited(&it, known_proxy)).transpose());
         let proxy = match proxy.transpose() {
@@ -144,6 +140,7 @@ impl Change {
             headers,
             rules,
             release_delay,
+            crash_cooling,
             others: edit,
         })?)
     }
@@ -175,6 +172,7 @@ impl Change {
         }
         set(&mut account.rules, self.rules);
         set(&mut account.release_delay, self.release_delay);
+        set(&mut account.crash_cooling, self.crash_cooling);
         set(&mut account.proxy, self.proxy);
         set(&mut account.certificates.verify, edit.verify_certificate);
         set(&mut account.certificates.fingerprint, self.fingerprint);
@@ -216,6 +214,12 @@ impl Change {
         set(&mut account.identity_keys, self.identity_keys);
         set(&mut account.identity, edit.stream_identity.map(|it| it.0));
     }
+}
+
+/// Returns a time that a field gives in seconds.
+fn seconds_of(field: &'static str, seconds: f64, errors: &mut FieldErrors) -> Option<Duration> {
+    let time = Duration::try_from_secs_f64(seconds);
+    time.map_err(|_| errors.add(field, "Expected a number, such as 1.5.")).ok()
 }
 
 /// Gives the default profile of an account at a portal its device. Profiles of other accounts have none.

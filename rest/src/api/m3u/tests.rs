@@ -91,7 +91,7 @@ async fn an_account_is_created_with_a_name_alone_updated_by_field_and_deleted() 
         "active_address_since": null, "active_address_cause": null, "live_form": "auto", "live_form_in_use": null,
         "live_form_source": null, "stream_profile_id": null,
         "identity_keys": ["panel_id", "address", "bare_address", "guide_id", "name_and_group", "name"],
-        "mac_address": null, "device_model": null,
+        "mac_address": null, "device_model": null, "crash_cooling": null,
     });
     expected.as_object_mut().unwrap().extend(films.as_object().unwrap().clone());
     assert_eq!(shown, expected);
@@ -117,6 +117,8 @@ async fn an_account_is_created_with_a_name_alone_updated_by_field_and_deleted() 
         ("identity_keys", json!(["guide_id", "address"])),
         ("rules", json!([rule])),
         ("release_delay", json!(1.5)),
+        ("crash_cooling", json!(7.5)),
+        ("crash_cooling", Value::Null),
         ("account_type", json!("STD")),
         ("auto_enable_new_groups_vod", json!(false)),
         ("auto_enable_new_groups_series", json!(false)),
@@ -186,6 +188,8 @@ async fn an_invalid_account_is_refused_by_field() {
         ("rules", json!(["a"]), "Item 1: Invalid data. Expected an object."),
         ("stream_identity", json!("name"), "\"name\" is not a valid choice."),
         ("release_delay", json!(3601), "Ensure this value is less than or equal to 3600."),
+        ("crash_cooling", json!(3601), "Ensure this value is less than or equal to 3600."),
+        ("crash_cooling", json!(-1), "Ensure this value is greater than or equal to 0."),
         ("release_delay", json!(-0.5), "Ensure this value is greater than or equal to 0."),
     ] {
         let mut body = json!({ "name": "new" });

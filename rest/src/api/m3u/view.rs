@@ -272,6 +272,11 @@ pub(crate) struct M3UAccountView {
     /// Seconds for which the provider still counts a closed connection.
     #[field(edit, at_least = 0, at_most = 3_600, example = "0")]
     release_delay: f64,
+    /// Seconds for which the connections of a machine of a cluster that was lost count, after the 20 s until other nodes take
+    /// over. `null` is 30 s, or less if the panel of the account shows that they are gone. `release_delay` counts if it is
+    /// longer.
+    #[field(edit, at_least = 0, at_most = 3_600, example = "15")]
+    crash_cooling: Option<f64>,
 }
 
 choice!(LiveForm { Ts = "ts", NoExtension = "none", M3u8 = "m3u8" });
@@ -600,6 +605,7 @@ impl Render for Account {
             identity_keys: self.identity_order().iter().copied().map(Named).collect(),
             rules: lookup.if_admin(|| self.rules.iter().map(|it| it.view(&())).collect()),
             release_delay: self.release_delay.as_secs_f64(),
+            crash_cooling: self.crash_cooling.map(|it| it.as_secs_f64()),
         })
     }
 }

@@ -89,27 +89,33 @@ async fn import(call: Call, (sent, file): (PluginImport, Upload)) -> Result<Impo
         let name = file.file_name().unwrap_or_default().to_owned();
         context.plugins.installed.files.stage(file.open().map_err(ArchiveError::Io)?, &name)
     });
-    let staged = staged.await?.map_err(|error| refusal(&error))?;
-    let (key, version) = (staged.key.clone(), staged.manifest.version.clone());
-    if installed(&call).files.exists(&key) && !overwrite {
+    let staged = staged.await?.map_err(|error| archive_refusal(&error))?;
+    let key = &staged.key;
+    if installed(&call).files.exists(key) && !overwrite {
         return Err(refused(&format!("Plugin '{key}' already exists")));
     }
+    install_staged(&call, staged).await
+}
+
+/// Makes a staged plugin the installed version, with its record. The caller holds the lock of changes.
+pub(super) async fn install_staged(call: &Call, staged: StagedPlugin) -> Result<ImportedPluginView, Refusal> {
+    let (key, version) = (staged.key.clone(), staged.manifest.version.clone());
     let records = call.rest().models.plugins.load();
     if records.one_by("key", key.as_str()).is_none() && records.iter().count() >= PLUGINS_MAX {
         return Err(refused(&format!("There are {PLUGINS_MAX} plugins already.")));
     }
     let permissions = staged.manifest.permissions.clone();
     let before = records.one_by("key", key.as_str()).cloned();
-    let declared_before = declared(&call, &key).await?;
+    let declared_before = declared(call, &key).await?;
     let install = async {
         swap(staged).await?;
-        let written = record(&call, key.clone(), version.clone(), permissions, declared_before).await;
+        let written = record(call, key.clone(), version.clone(), permissions, declared_before).await;
         if written.is_err() {
-            undo(&call, &key, before.clone()).await;
+            undo(call, &key, before.clone()).await;
         }
         Ok::<bool, InstallError>(written?)
     };
-    let undone = undo(&call, &key, before.clone());
+    let undone = undo(call, &key, before.clone());
     let processes = &call.rest().plugins.processes.handle;
     let had_failed = processes.state(&key).is_some_and(|it| it.state == PluginState::Failed);
     let installed = processes.update(&key, install, undone).await;
@@ -119,9 +125,9 @@ async fn import(call: Call, (sent, file): (PluginImport, Upload)) -> Result<Impo
     })?;
     if had_failed {
         // A new version gets another chance.
-        follow_record(&call, &key).await;
+        follow_record(call, &key).await;
     }
-    forget_old(&call, key.clone()).await;
+    forget_old(call, key.clone()).await;
     info!(plugin.key = %key, plugin.version = version, "plugin installed");
     share_plugin(call.rest(), &key).await.map_err(|error| {
         warn!("failed to share a plugin with the other nodes, trying again later: {error}");
@@ -131,7 +137,7 @@ async fn import(call: Call, (sent, file): (PluginImport, Upload)) -> Result<Impo
     })?;
     Ok(ImportedPluginView {
         success: true,
-        plugin: shown(&call, &key).await?,
+        plugin: shown(call, &key).await?,
         was_managed: false,
         waits_for_permissions,
     })
@@ -165,7 +171,7 @@ async fn declared(call: &Call, key: &PluginKey) -> Result<Option<Permissions>, R
 /// Makes a staged plugin the installed version.
 async fn swap(staged: StagedPlugin) -> Result<(), Refusal> {
     let done = blocking(move || staged.install()).await?;
-    done.map_err(|error| refusal(&ArchiveError::Io(error)))
+    done.map_err(|error| archive_refusal(&ArchiveError::Io(error)))
 }
 
 /// Writes the record of an installed version, which keeps no permission that it does not declare. Returns whether it has to wait for more permissions.
@@ -260,7 +266,7 @@ async fn delete(call: Call, query: PluginRemoval) -> Result<RemovedPluginView, R
 }
 
 /// Returns 400 for an archive that is refused, and 503 if the disk refuses.
-fn refusal(error: &ArchiveError) -> Refusal {
+pub(super) fn archive_refusal(error: &ArchiveError) -> Refusal {
     if error.is_refusal() {
         return refused(&error.to_string());
     }

@@ -5,6 +5,9 @@ mod install;
 mod limits;
 mod records;
 mod refusals;
+mod repositories;
+#[cfg(test)]
+mod repository_tests;
 mod runs;
 mod settings;
 #[cfg(test)]
@@ -70,6 +73,7 @@ pub(super) fn routes() -> Vec<Route> {
     routes.extend(install::routes());
     routes.extend(enabling::routes());
     routes.extend(limits::routes());
+    routes.extend(repositories::routes());
     routes.extend(runs::routes());
     routes.extend(settings::routes());
     routes

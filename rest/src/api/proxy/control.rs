@@ -4,8 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use actors::{AskError, Target};
+use actors::{AskError, Target, is_played_address};
+use domain::address_owner::{NoOwner, owner_of_address};
 use domain::ids::{AccountId, StreamId};
+use domain::source_url::SourceUrl;
 use domain::stream::Stream;
 use http::{Method, StatusCode};
 use node::playing_control::{Controlled, Order, Outcome, Switched, control, live};
@@ -108,19 +110,24 @@ pub(crate) struct ChangeStream {
     /// Id of a stream. One that is not of the channel plays with a connection of its own account until another stream plays.
     #[field(example = "1")]
     stream_id: Option<Option<StreamId>>,
-    /// Complete URL of a stream, of the channel or of exactly one account.
+    /// Complete URL of a stream, of the channel or of exactly one account. Another URL plays until another stream does, if it
+    /// contains the login of exactly one account, or else has its host, or if `m3u_account` is named. Connection limits,
+    /// headers, proxy and network rules are those of the account.
     #[field(example = "http://provider.example/live/7.ts")]
     url: Option<Option<String>>,
-    /// Id of the account whose stream has the URL, if several accounts have one.
+    /// Id of the account whose stream has the URL, or with which another URL is played.
     #[field(example = "2")]
     m3u_account: Option<Option<AccountId>>,
 }
 
 const STOP: &str = "/proxy/ts/stop/{uuid}";
 const NO_SUCH_STREAM: &str = "This stream does not exist, or cannot be played.";
-const NO_SUCH_URL: &str = "No account has a stream with this address.";
-const SEVERAL_ACCOUNTS: &str =
-    "Several accounts have a stream with this address. Name one of them as m3u_account.";
+const NO_SUCH_URL: &str =
+    "No account has a stream with this address, or its login or host. Name the account as m3u_account.";
+const SEVERAL_ACCOUNTS: &str = "Several accounts have a stream with this address, or its login or host. Name one of them as m3u_account.";
+const NO_SUCH_ACCOUNT: &str = "This account does not exist, or is not active.";
+const NOT_PLAYED_HERE: &str =
+    "An address that is not that of a stream is played only by the node that has the source of the channel.";
 const NEEDS_PROGRAM: &str = "Only addresses that the gateway reads itself can be played by their address.";
 const NOT_FOR_PLUGINS: &str = "Plugins can switch a channel only to one of its own streams.";
 
@@ -221,7 +228,11 @@ async fn change_stream(call: Call, body: ChangeStream) -> Result<SwitchedChannel
         (None, Some(url)) => (stream_at(&call, url, body.m3u_account.flatten()).await?, "url"),
     };
     // No stream has the id 0, so the answer says whether the channel plays.
-    let (to, wrong) = to.map_or_else(|wrong| (StreamId(0), wrong), |id| (id, NO_SUCH_STREAM));
+    let (to, wrong) = match to {
+        Ok(id) if is_played_address(id) => (id, NOT_PLAYED_HERE),
+        Ok(id) => (id, NO_SUCH_STREAM),
+        Err(wrong) => (StreamId(0), wrong),
+    };
     if call.is_plugin() && !own_streams(&call).await?.contains(&to) {
         return Err(Refusal::no_permission().with_detail(NOT_FOR_PLUGINS));
     }
@@ -243,7 +254,7 @@ async fn own_streams(call: &Call) -> Result<Vec<StreamId>, Refusal> {
 }
 
 /// Returns the stream with this URL: one of the channel or the preview, else one of this account, or of the only account that
-/// has one. Other URLs are refused, because no account's slot, headers and network rules belong to them.
+/// has one, else an id for the address itself, if it is clear whose slot, headers, proxy and network rules count.
 async fn stream_at(
     call: &Call,
     url: String,
@@ -256,6 +267,7 @@ async fn stream_at(
             return Ok(Ok(id));
         }
     }
+    let address = url.clone();
     let found = blocking(move || {
         let mut found = BTreeMap::new();
         store.collection::<Stream>().for_each(|it| {
@@ -267,7 +279,13 @@ async fn stream_at(
     });
     let found = found.await?;
     let mut ids = found.into_values();
-    let (Some(id), other) = (ids.next(), ids.next()) else { return Ok(Err(NO_SUCH_URL)) };
+    let (id, other) = match (ids.next(), ids.next()) {
+        (Some(id), other) => (id, other),
+        (None, _) => match address_of(call, SourceUrl::new(address), account) {
+            Ok(id) => (id, None),
+            Err(wrong) => return Ok(Err(wrong)),
+        },
+    };
     let plan = call.rest().live.plans.plan(&Target::Stream(id));
     let needs_program = plan.is_some_and(|it| it.candidates.iter().any(|it| it.command.is_some()));
     Ok(match (other, needs_program) {
@@ -275,6 +293,25 @@ async fn stream_at(
         (None, true) => Err(NEEDS_PROGRAM),
         (None, false) => Ok(id),
     })
+}
+
+/// Returns an id for an address that is not that of a stream.
+fn address_of(call: &Call, url: SourceUrl, named: Option<AccountId>) -> Result<StreamId, &'static str> {
+    // Plugins switch to streams of the channel only.
+    if call.is_plugin() {
+        return Err(NO_SUCH_URL);
+    }
+    let owner = {
+        let accounts = call.rest().models.accounts.load();
+        owner_of_address(&url, accounts.iter().map(|it| &**it), named)
+    };
+    let owner = owner.map_err(|reason| match reason {
+        NoOwner::NotPlayable => NEEDS_PROGRAM,
+        NoOwner::Unknown if named.is_some() => NO_SUCH_ACCOUNT,
+        NoOwner::Unknown => NO_SUCH_URL,
+        NoOwner::Several => SEVERAL_ACCOUNTS,
+    })?;
+    call.rest().live.plans.add_address(owner, url).ok_or(NO_SUCH_URL)
 }
 
 async fn switch(

@@ -3,7 +3,7 @@
 //! Players and media servers fetch pictures without credentials. Every title has one at once: a placeholder, where the
 //! gateway has no copy or none yet.
 
-use domain::egress::Reach;
+use domain::egress::{AllowedNetworks, Distance, Reach};
 use domain::ids::{AccountId, EpisodeId};
 use domain::vod::{Title, TitleId, TitleKind};
 use http::StatusCode;
@@ -11,6 +11,7 @@ use resource_derive::Query;
 use route_frame::access::{Access, STREAMER};
 use route_frame::call::Call;
 use route_frame::route::Route;
+use serde_json::Value;
 use server::reply::Refusal;
 use services::logo_cache::ImageWay;
 use services::titles::{Properties, reading};
@@ -135,7 +136,10 @@ async fn picture_of_title(
                 found.get(n).or(lists_only.backdrops().get(n)).map(|it| (*it).to_owned())
             }
         };
-        Ok(Some(url.map(|it| (it, named_by(&title)))))
+        Ok(Some(url.map(|it| {
+            let named = named_by(&title, &it);
+            (it, named)
+        })))
     });
     let picture = picture.await?.ok_or_else(|| unknown(kind))?;
     Ok(image(call, picture, name).await)
@@ -154,36 +158,59 @@ async fn show_episode(call: &Call, name: Option<&PictureName>) -> Result<Image, 
     let episode = reading(move || titles.episode(id)).await?;
     let episode = episode.ok_or_else(|| Refusal::not_found("No Episode matches the given query."))?;
     let picture = episode.first(|it| it.logo.clone());
-    let account = episode.offers.iter().find(|it| it.facts.logo.is_some()).map(|it| it.account);
-    Ok(image(call, picture.map(|it| (it, account)), name).await)
+    let is_completed = episode.completion.as_ref().is_some_and(|it| it.logo.is_some());
+    let named = match episode.offers.iter().find(|it| it.facts.logo.is_some()) {
+        _ if is_completed => NamedBy::Catalogue,
+        Some(offer) => NamedBy::Account(offer.account),
+        None => NamedBy::Admin,
+    };
+    Ok(image(call, picture.map(|it| (it, named)), name).await)
 }
 
-/// Returns the account that named the picture of a title; `None` for one that an admin chose.
-fn named_by(title: &Title) -> Option<AccountId> {
-    if title.edits.logo.is_some() {
-        return None;
+/// The side that named a picture.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum NamedBy {
+    Admin,
+    /// The catalogue that completes titles.
+    Catalogue,
+    Account(AccountId),
+}
+
+/// Returns who named a picture of a title.
+fn named_by(title: &Title, url: &str) -> NamedBy {
+    let is_completed = title.completion.as_ref().is_some_and(|it| {
+        let backdrops = it.properties.get("backdrop_path").and_then(Value::as_array);
+        let is_backdrop = backdrops.is_some_and(|all| all.iter().any(|it| it.as_str() == Some(url)));
+        is_backdrop || it.facts.as_ref().is_some_and(|it| it.logo.as_deref() == Some(url))
+    });
+    if is_completed {
+        return NamedBy::Catalogue;
     }
-    title.relations.iter().find(|it| it.first(|it| it.logo.as_ref()).is_some()).map(|it| it.account)
+    if title.edits.logo.is_some() {
+        return NamedBy::Admin;
+    }
+    let named = title.relations.iter().find(|it| it.first(|it| it.logo.as_ref()).is_some());
+    named.map_or(NamedBy::Admin, |it| NamedBy::Account(it.account))
 }
 
-/// Returns the copy of a picture, which this account named. `name` is that of the requested version.
-async fn image(
-    call: &Call,
-    picture: Option<(String, Option<AccountId>)>,
-    name: Option<&PictureName>,
-) -> Image {
-    let Some((url, account)) = picture else { return Image::placeholder(&call.headers) };
-    let bytes = call.rest().pictures.logo_cache.get(&url, way(call, account)).await;
+/// Returns the copy of a picture. `name` is that of the requested version.
+async fn image(call: &Call, picture: Option<(String, NamedBy)>, name: Option<&PictureName>) -> Image {
+    let Some((url, named)) = picture else { return Image::placeholder(&call.headers) };
+    let bytes = call.rest().pictures.logo_cache.get(&url, way(call, named)).await;
     let is_present = name.is_some_and(|it| it.is_version_of(&url));
     let image = bytes.and_then(|it| Image::new(it, &call.headers)).map(|it| it.kept_long(is_present));
     image.unwrap_or_else(|| Image::placeholder(&call.headers))
 }
 
-/// Returns the way to a picture: no nearer than the list that named it.
-fn way(call: &Call, account: Option<AccountId>) -> ImageWay {
-    match account {
-        Some(account) => ImageWay::from_account(&call.rest().models, account),
-        None => Reach::default().into(),
+/// Returns the way to a picture: no nearer than the list or the catalogue that named it.
+fn way(call: &Call, named: NamedBy) -> ImageWay {
+    let models = &call.rest().models;
+    match named {
+        NamedBy::Account(account) => ImageWay::from_account(models, account),
+        NamedBy::Catalogue if !models.completion_settings().is_mirror() => {
+            Reach::named_by(Distance::Public, AllowedNetworks::OfPlaylist).into()
+        }
+        NamedBy::Catalogue | NamedBy::Admin => Reach::default().into(),
     }
 }
 

@@ -4,6 +4,7 @@
 //! ([`services::titles::SeenTitles`]). Only admins change titles, and read addresses of providers.
 
 mod categories;
+mod completion;
 mod edit;
 mod episodes;
 mod exports;
@@ -30,6 +31,7 @@ pub(super) fn routes() -> Vec<Route> {
         regroup::routes(),
         stale::routes(),
         updates::routes(),
+        completion::routes(),
         episodes::routes(),
         providers::routes(),
         categories::routes(),

@@ -22,6 +22,9 @@ use crate::choice::{Named, choice};
 use crate::context::RestCall;
 use crate::record::view_from;
 
+/// Name of the catalogue of which values are shown.
+const CATALOGUE: &str = "tmdb";
+
 choice!(TitleKind {
     Movie = "movie",
     Series = "series",
@@ -70,6 +73,8 @@ pub(crate) struct MovieView {
     categories: Vec<CategoryNameView>,
     /// Number of relations with accounts that play it.
     provider_count: usize,
+    /// Catalogue that completes the values: `tmdb`, or `null` if they are those of accounts and admins only.
+    completed_by: Option<&'static str>,
     /// Other facts, such as cast and director. Users other than admins see known ones without addresses.
     custom_properties: Map<String, Value>,
     /// When the film was first seen.
@@ -122,6 +127,8 @@ pub(crate) struct SeriesView {
     categories: Vec<CategoryNameView>,
     /// Number of relations with accounts that offer it.
     provider_count: usize,
+    /// Catalogue that completes the values: `tmdb`, or `null` if they are those of accounts and admins only.
+    completed_by: Option<&'static str>,
     /// Other facts, such as cast and director. Users other than admins see known ones without addresses.
     custom_properties: Map<String, Value>,
     /// When the series was first seen.
@@ -167,6 +174,8 @@ pub(crate) struct TitleView {
     hidden: bool,
     /// Categories of the title.
     categories: Vec<CategoryNameView>,
+    /// Catalogue that completes the values: `tmdb`, or `null` if they are those of accounts and admins only.
+    completed_by: Option<&'static str>,
     /// When the title was first seen.
     created_at: Time,
     /// When the title last changed.
@@ -489,6 +498,7 @@ impl VodLookup {
         if let Some(first) = self.seen.relations(title).next().or(title.relations.first()) {
             all.extend(first.custom_properties.clone());
         }
+        all.extend(title.completion.as_ref().map(|it| it.properties.clone()).unwrap_or_default());
         all.extend(title.custom_properties.clone());
         let mut shown = self.properties(&all);
         let properties = Properties::from_title(title, None);
@@ -534,6 +544,7 @@ impl VodLookup {
             tmdb_id,
             imdb_id,
             is_adult: title.is_adult(),
+            completed_by: completed_by(title),
             is_stale: title.is_stale(),
             categories: self.categories(title),
             provider_count: self.seen.relations(title).count(),
@@ -558,6 +569,7 @@ impl VodLookup {
             tmdb_id,
             imdb_id,
             is_adult: title.is_adult(),
+            completed_by: completed_by(title),
             is_stale: title.is_stale(),
             categories: self.categories(title),
             provider_count: self.seen.relations(title).count(),
@@ -586,6 +598,7 @@ impl VodLookup {
             tmdb_id: text(title.tmdb_id()),
             imdb_id: text(title.imdb_id()),
             is_adult: title.is_adult(),
+            completed_by: completed_by(title),
             categories: self.categories(title),
         })
     }
@@ -678,6 +691,10 @@ impl VodLookup {
             url: url.map(shown_address),
         }
     }
+}
+
+fn completed_by(title: &Title) -> Option<&'static str> {
+    title.completed(|_| Some(CATALOGUE))
 }
 
 fn text(text: Option<&str>) -> Option<String> {

@@ -195,6 +195,7 @@ impl EpisodeList {
                     season: found.season,
                     number: found.number,
                     offers: Vec::new(),
+                    completion: None,
                     aliases: Vec::new(),
                     created_at: now,
                     updated_at: now,

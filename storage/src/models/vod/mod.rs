@@ -2,6 +2,7 @@
 
 mod admin;
 mod categories;
+mod completions;
 mod episodes;
 mod imported;
 mod landing;
@@ -17,6 +18,7 @@ use uuid::Uuid;
 
 pub use self::admin::{edit_title, merge_titles, restore_titles, split_title};
 pub use self::categories::category_id;
+pub use self::completions::CompletedRecord;
 pub use self::episodes::{EPISODES_MAX, FoundEpisodes, LandedEpisodes};
 use self::landing::Removed;
 pub use self::landing::{FoundTitles, LandError, LandedTitles, TitleSync};

@@ -8,9 +8,9 @@ use domain::ids::{AccountId, EpisodeId, ProfileId, VodCategoryId};
 use domain::setting::CoreSetting;
 use domain::undo::UndoChange;
 use domain::vod::{
-    AccountCategory, Episode, EpisodeFacts, ExternalIds, FoundCategory, FoundDetails, FoundEpisode,
-    FoundTitle, MatchReason, Relation, RelationId, Title, TitleAlias, TitleFacts, TitleId, TitleKind,
-    VodCategory, VodSync, uuid_of,
+    AccountCategory, Completion, CompletionOutcome, Episode, EpisodeFacts, ExternalIds, FoundCategory,
+    FoundDetails, FoundEpisode, FoundTitle, MatchReason, Relation, RelationId, Title, TitleAlias, TitleFacts,
+    TitleId, TitleKind, VodCategory, VodSync, uuid_of,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -79,6 +79,7 @@ fn episodes_are_listed_by_season_and_number_and_found_by_uuid() {
         season,
         number,
         offers: Vec::new(),
+        completion: None,
         aliases: Vec::new(),
         created_at: 0,
         updated_at: 0,
@@ -778,4 +779,35 @@ proptest! {
             }
         }
     }
+}
+
+/// Stores the answer of a catalogue about a film.
+fn complete(shelf: &Shelf, title: TitleId, name: &str, year: u16, tmdb: &str) {
+    let ids = ExternalIds { tmdb: Some(tmdb.to_owned()), imdb: None };
+    let facts = TitleFacts { name: name.to_owned(), year: Some(year), ids, ..TitleFacts::default() };
+    let completion =
+        Completion { outcome: CompletionOutcome::Found, facts: Some(facts), ..Completion::default() };
+    let record = CompletedRecord { title, completion, episodes: Vec::new() };
+    shelf.titles.put_completions(vec![record], shelf.now).unwrap();
+}
+
+#[test]
+fn completed_titles_are_joined_by_their_id_and_still_get_entries_of_their_name() {
+    let mut shelf = Shelf::new();
+    shelf.land(ACCOUNT, &[shelf.film("1", "Heat (1995)", ""), shelf.film("2", "Ronin (1998)", "")]).unwrap();
+    shelf.land(OTHER, &[shelf.film("7", "Ronin - Im Netz", "8195")]).unwrap();
+    let ids: Vec<TitleId> = shelf.list().iter().map(|it| TitleId::movie(it.0).unwrap()).collect();
+    assert_eq!(shelf.titles.join_same(shelf.now, &|| false).unwrap(), 0);
+    complete(&shelf, ids[0], "Heat", 1995, "949");
+    complete(&shelf, ids[1], "Ronin", 1998, "8195");
+    assert_eq!(shelf.titles.join_same(shelf.now, &|| false).unwrap(), 1);
+    let entries = [shelf.film("8", "HEAT 4K (1995)", ""), shelf.film("9", "Hitze", "949")];
+    shelf.land(AccountId(4), &entries).unwrap();
+    let listed: Vec<_> = shelf.list().into_iter().map(|it| (it.1, it.2)).collect();
+    let heat = relations(&[(2, "1"), (4, "8"), (4, "9")]);
+    assert_eq!(listed, [("Heat".to_owned(), heat), ("Ronin".to_owned(), relations(&[(2, "2"), (3, "7")]))]);
+    assert_eq!(shelf.titles.remove_completions(shelf.now, &|| false).unwrap(), 2);
+    assert!(shelf.list().iter().any(|it| it.1 == "Heat (1995)"));
+    let stopped = shelf.titles.remove_completions(shelf.now, &|| true);
+    assert_eq!(stopped.unwrap(), 0, "nothing is left to remove");
 }

@@ -995,6 +995,7 @@ pub(super) fn episode() -> Episode {
         season: 0,
         number: 1,
         offers: vec![offer],
+        completion: None,
         aliases: vec![EpisodeAlias { id: EpisodeId(2), uuid: Uuid::from_u128(5) }],
         created_at: 1_700_000_000_000,
         updated_at: 1_700_000_000_001,

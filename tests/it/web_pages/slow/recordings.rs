@@ -142,7 +142,7 @@ async fn an_admin_records_by_hand_watches_stops_extends_and_deletes() {
 
     page.presses("All recordings").await;
     page.clicks("[role=tab]", "Done").await;
-    page.clicks("tbody bdi", "Evening <b>news</b>").await;
+    page.clicks("li a bdi", "Evening <b>news</b>").await;
     page.presses("Play").await;
     passes(&page, "a recording that plays", POSITION, 1.0).await;
     // While it is paused, a chosen time stays.

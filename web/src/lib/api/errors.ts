@@ -1,3 +1,5 @@
+import { common } from '$lib/i18n';
+
 /** A request that failed. */
 export class ApiError extends Error {
 	constructor(
@@ -35,7 +37,7 @@ function messageOf(status: number, body: unknown, fields: Record<string, string>
 	}
 	const first = Object.entries(fields)[0];
 	if (first) return first[0] === 'non_field_errors' ? first[1] : `${first[0]}: ${first[1]}`;
-	return `The gateway answered with status ${status}.`;
+	return common().badStatus(status);
 }
 
 /** Returns the error for an answer with this status and body. */
@@ -45,8 +47,7 @@ export function errorOf(status: number, body: unknown): ApiError {
 	return new ApiError(status, messageOf(status, body, fields), fields, body);
 }
 
-export const unreachable = (): ApiError =>
-	new ApiError(0, 'The gateway cannot be reached. Check that it runs, and the network.');
+export const unreachable = (): ApiError => new ApiError(0, common().unreachable);
 
 /** Returns the text of any failure. */
 export function problem(error: unknown): string {

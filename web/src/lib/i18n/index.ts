@@ -1,5 +1,6 @@
 /** Texts, and numbers and times as people write them. */
 import { language, locale, texts } from './language';
+import * as week from './week';
 
 export {
 	chooseLanguage,
@@ -50,6 +51,13 @@ export const common = texts('common', {
 	in: (length: string) => `in ${length}`,
 	/** Units of lengths of time, as short as possible. */
 	units: { day: 'd', hour: 'h', minute: 'min', second: 's' },
+	byteUnits: ['B', 'KiB', 'MiB', 'GiB', 'TiB'],
+	showQrCode: 'Show QR code',
+	hideQrCode: 'Hide QR code',
+	language: 'Language',
+	likeBrowser: 'Like the browser',
+	badStatus: (status: number) => `The gateway answered with status ${status}.`,
+	unreachable: 'The gateway cannot be reached. Check that it runs, and the network.',
 });
 
 const decimal = new Intl.NumberFormat(locale, { maximumFractionDigits: 1 });
@@ -81,6 +89,9 @@ export const pluralForm = (
 	forms: Partial<Record<Intl.LDMLPluralRule, string>> & { other: string },
 ): string => forms[plurals.select(n)] ?? forms.other;
 
+/** Returns the days of a week, given from Monday, in the order of the reader. */
+export const inWeekOrder = <T>(days: readonly T[]): T[] => week.inWeekOrder(days, locale);
+
 export const joined = (list: string[]): string => listFormat.format(list);
 
 /** Writes a number with the largest unit that leaves at least one. */
@@ -94,7 +105,7 @@ function scaled(n: number, step: number, units: string[]): string {
 	return `${(rest < 10 ? decimal : whole).format(rest)} ${units[unit]}`;
 }
 
-export const bytes = (n: number): string => scaled(n, 1024, ['B', 'KiB', 'MiB', 'GiB', 'TiB']);
+export const bytes = (n: number): string => scaled(n, 1024, common().byteUnits);
 /** Writes a rate in kilobits per second. */
 export const kbps = (n: number): string => scaled(n, 1000, ['kbit/s', 'Mbit/s', 'Gbit/s']);
 

@@ -6,6 +6,10 @@ export const listText = texts('list', {
 	clear: 'Clear selection',
 	select: 'Select',
 	keys: 'Arrow keys move, Enter opens, Space selects.',
+	editKeys: 'F2 edits the row.',
+	moveKeys: 'Alt with an arrow key aims at another place, Enter moves the row there.',
+	moving: (place: number) => `To place ${number(place)}. Enter moves the row, Escape leaves it.`,
+	place: 'Place',
 });
 
 export const gridText = texts('grid', { keys: 'Arrow keys move, Enter opens.' });

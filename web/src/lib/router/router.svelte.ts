@@ -89,6 +89,19 @@ class Router {
 		if (isOtherPage && !options.replace) document.querySelector('main')?.scrollTo(0, 0);
 	}
 
+	/** Loads the page again, after asking about unsaved input. Returns whether it does; `before` is run in this case. */
+	async reload(before: () => void): Promise<boolean> {
+		if (this.isDirty && this.ask && !(await this.ask())) return false;
+		before();
+		// It has been asked already.
+		this.#guards.clear();
+		// The set-up page has taken its code from the address.
+		if (this.hash && !location.hash)
+			history.replaceState(history.state, '', `${location.pathname}${location.search}#${this.hash}`);
+		location.reload();
+		return true;
+	}
+
 	guard(isDirty: () => boolean): () => void {
 		this.#guards.add(isDirty);
 		return () => this.#guards.delete(isDirty);

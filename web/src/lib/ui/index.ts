@@ -16,6 +16,7 @@ export { default as Menu } from './Menu.svelte';
 export { default as Messages } from './Messages.svelte';
 export { default as Name } from './Name.svelte';
 export { default as NumberField } from './NumberField.svelte';
+export { default as OnDemand } from './OnDemand.svelte';
 export { default as Page } from './Page.svelte';
 export { default as Placeholder } from './Placeholder.svelte';
 export { default as Problem } from './Problem.svelte';

@@ -34,7 +34,7 @@ export const thousandths = (value: number): number => Math.round(value * ONE);
 export const written = (value: number): number => value / ONE;
 
 /** Returns the next larger whole number. */
-const wholeAfter = (value: number): number => (Math.floor(value / ONE) + 1) * ONE;
+export const wholeAfter = (value: number): number => (Math.floor(value / ONE) + 1) * ONE;
 
 /**
  * Plans the numbers of the selected channels, from the first number on. `others` are all other channels with a number.

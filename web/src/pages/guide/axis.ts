@@ -3,8 +3,8 @@
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
 export const HALF_HOUR_MS = HOUR_MS / 2;
-/** Hours of one request. */
-export const BLOCK_MS = 6 * HOUR_MS;
+/** Hours that are kept together. */
+export const BLOCK_MS = 2 * HOUR_MS;
 export const PX_PER_HOUR = 300;
 /** Days of the axis before today, as many as guides keep by default, and after it. */
 const DAYS_BEFORE = 7;
@@ -37,6 +37,14 @@ export function axisAt(now: number): Axis {
 	return { from: day.getTime() - DAYS_BEFORE * DAY_MS, until: day.getTime() + (DAYS_AFTER + 1) * DAY_MS };
 }
 
+/** Returns the beginning of the day some days after that of a time. Days may have 23 or 25 hours. */
+export function dayStart(time: number, days: number): number {
+	const day = new Date(time);
+	day.setHours(0, 0, 0, 0);
+	day.setDate(day.getDate() + days);
+	return day.getTime();
+}
+
 export const widthOf = (ms: number): number => (ms / HOUR_MS) * PX_PER_HOUR;
 export const xOf = (axis: Axis, time: number): number => widthOf(time - axis.from);
 export const timeOf = (axis: Axis, x: number): number => axis.from + (x / PX_PER_HOUR) * HOUR_MS;
@@ -57,7 +65,7 @@ export function ticks(axis: Axis, from: number, until: number): number[] {
 export const viewStart = (axis: Axis, now: number): number =>
 	axis.from + Math.floor((now - axis.from) / HALF_HOUR_MS) * HALF_HOUR_MS;
 
-/** Returns the numbers of the requests that cover a span of time. */
+/** Returns the numbers of the blocks that cover a span of time. */
 export function blocksOf(from: number, until: number): number[] {
 	const first = Math.floor(from / BLOCK_MS);
 	return Array.from({ length: Math.max(1, Math.ceil(until / BLOCK_MS) - first) }, (_, n) => first + n);

@@ -3,7 +3,15 @@ import { BLOCKS_MAX, GuideBlocks, type GridProgramme, type LoadBlock } from './b
 import { BLOCK_MS } from './axis';
 
 const settled = () => new Promise((resolve) => setTimeout(resolve));
-const programme = (id: number, channels: number[]) => ({ id, channel_ids: channels }) as GridProgramme;
+const timeOf = (block: number): string => new Date(block * BLOCK_MS + 1000).toISOString();
+/** A programme of a second in the block with its id. */
+const programme = (id: number, channels: number[]) =>
+	({
+		id,
+		channel_ids: channels,
+		start_time: timeOf(id),
+		end_time: new Date(Date.parse(timeOf(id)) + 1000).toISOString(),
+	}) as GridProgramme;
 
 /** Answers one programme for each block, and notes what was asked. */
 function recorded() {
@@ -33,12 +41,29 @@ describe('blocks of the guide', () => {
 		expect(blocks.programmes([1, 2], 3, [7])).toEqual([]);
 	});
 
+	it('of the same time are read with one request, and each channel and time is kept by itself', async () => {
+		const { asked, load } = recorded();
+		const blocks = new GuideBlocks(load);
+		blocks.want([[1, 2], [3]], [7, 8, 9]);
+		await settled();
+		expect(asked).toEqual([[[1, 2, 3], 7]]);
+		expect([blocks.has([1, 2], [7, 8, 9]), blocks.has([3], [7, 10])]).toEqual([true, false]);
+		expect(blocks.programmes([3], 3, [7])?.map((it) => it.id)).toEqual([7]);
+		expect(blocks.programmes([3], 3, [8, 9])).toEqual([]);
+		blocks.want([[1, 2], [3], [4]], [8, 9, 10]);
+		await settled();
+		expect(asked.slice(1)).toEqual([
+			[[1, 2, 3], 10],
+			[[4], 8],
+		]);
+	});
+
 	it('that left the view are aborted, and their late answers ignored', async () => {
 		const answers: (() => void)[] = [];
 		const signals: AbortSignal[] = [];
-		const blocks = new GuideBlocks((channels, _, __, signal) => {
+		const blocks = new GuideBlocks((channels, from, __, signal) => {
 			signals.push(signal);
-			return new Promise((resolve) => answers.push(() => resolve([programme(1, channels)])));
+			return new Promise((resolve) => answers.push(() => resolve([programme(from / BLOCK_MS, channels)])));
 		});
 		blocks.want([[1]], [7]);
 		blocks.want([[1]], [9]);

@@ -22,7 +22,7 @@ export function guideRows(filter: () => RowFilter): { rows: () => Rows<GuideRow>
 	});
 	const paged = new PagedRows<GuideRow>({
 		key: (it) => it.id,
-		fetch: (page, page_size, signal) => {
+		fetch: async (page, page_size, signal) => {
 			const query = {
 				page,
 				page_size,
@@ -30,7 +30,11 @@ export function guideRows(filter: () => RowFilter): { rows: () => Rows<GuideRow>
 				ordering: 'channel_number' as const,
 				enabled: true,
 			};
-			return ok(api.GET('/api/channels/channels/', { params: { query }, signal }));
+			// The short list: a whole record has six times as many bytes.
+			const found = await ok(api.GET('/api/channels/channels/summary/', { params: { query }, signal }));
+			return Array.isArray(found)
+				? { count: found.length, results: found, next: null, previous: null }
+				: { ...found, next: found.next ?? null, previous: found.previous ?? null };
 		},
 	});
 	$effect(() => {

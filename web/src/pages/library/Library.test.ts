@@ -374,3 +374,63 @@ test('the reason why a title does not play is that of the gateway, and can be tr
 	await fireEvent.click(screen.getByRole('button', { name: 'Try again' }));
 	await waitFor(() => expect(tries).toBe(2));
 });
+
+const progress = (id: number, more: object = {}) => ({
+	id,
+	uuid: `p${id}`,
+	content_type: 'movie',
+	name: 'Heat',
+	position_secs: 1800,
+	duration_secs: 6000,
+	watched: false,
+	play_count: 0,
+	season_number: null,
+	episode_number: null,
+	series_id: null,
+	series_name: null,
+	updated_at: null,
+	...more,
+});
+
+test('what was begun is listed first, and marks are on the posters', async () => {
+	session.user = { ...user(1)!, may_record: true };
+	gateway({
+		'/api/vod/all/': page([
+			title(1, 'Heat', { created_at: '2020-01-01T00:00:00Z' }),
+			title(2, 'Ronin', { created_at: new Date().toISOString() }),
+		]),
+		'/api/vod/progress/': page([
+			progress(1),
+			progress(2, { name: 'Ronin', position_secs: 0, watched: true }),
+		]),
+		'/api/channels/recordings/': page([{ title: 'heat (1995)' }]),
+	});
+	render(Library, {});
+	const resume = await screen.findByRole('link', { name: 'Resume: Heat' });
+	expect(resume.getAttribute('href')).toBe('/library/movie-1?play=film');
+	expect(screen.queryByRole('link', { name: 'Resume: Ronin' })).toBeNull();
+	await waitFor(() =>
+		expect(screen.getByRole('link', { name: /Heat.*1991/ }).textContent).toContain('recorded'),
+	);
+	const ronin = screen.getByRole('link', { name: /Ronin.*1992/ });
+	expect(ronin.textContent).toContain('watched');
+	expect(ronin.textContent).not.toContain('recorded');
+});
+
+test('a film goes on where it was left, or from its start', async () => {
+	go('/library/movie-1');
+	gateway({
+		'/api/vod/movies/1/': title(1, 'Heat'),
+		'/api/vod/progress/': page([progress(1)]),
+		'PUT /api/vod/movies/1/progress/': progress(1, { position_secs: 0, watched: true }),
+	});
+	render(Library, { id: 'movie-1' });
+	await screen.findByRole('button', { name: 'Resume at 30:00' });
+	// Without a picture, the drawing has the name.
+	expect(document.querySelector('.poster bdi')?.textContent).toBe('Heat');
+	expect(screen.getByText('30:00 of 1:40:00')).toBeTruthy();
+	await fireEvent.click(screen.getByRole('button', { name: 'Watched: Heat' }));
+	await waitFor(() => expect(asked.find((it) => it.method === 'PUT')?.body).toEqual({ watched: true }));
+	await fireEvent.click(screen.getByRole('button', { name: 'Start over' }));
+	expect(location.search).toBe('?play=film&from=start');
+});

@@ -37,6 +37,15 @@ export const text = texts('library', {
 		'Films and series of a source are imported once they are switched on there, with the categories that you want.',
 	sources: 'Go to the sources',
 
+	continue: 'Continue',
+	resumeAt: (time: string) => `Resume at ${time}`,
+	resumeOf: (name: string) => `Resume: ${name}`,
+	startOver: 'Start over',
+	watched: 'watched',
+	isWatched: (name: string) => `Watched: ${name}`,
+	new: 'new',
+	recorded: 'recorded',
+
 	back: 'All titles',
 	unknown: 'There is no such title, or you may not watch it.',
 	loadingDetails: 'Asking the provider for details…',

@@ -11,8 +11,9 @@ export type TitleKind = 'movie' | 'series';
 /** A title in the grid. */
 export type Title = Pick<
 	Movie,
-	'id' | 'uuid' | 'name' | 'year' | 'rating' | 'logo' | 'is_adult' | 'hidden'
-> & { kind: TitleKind };
+	'id' | 'uuid' | 'name' | 'year' | 'rating' | 'logo' | 'is_adult' | 'hidden' | 'completed_by'
+> &
+	Partial<Pick<Movie, 'created_at'>> & { kind: TitleKind };
 
 /** What the grid shows: all titles, those of one kind, or the favourites of the user. */
 export type Shown = 'all' | TitleKind | 'favourites';

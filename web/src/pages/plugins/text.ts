@@ -4,6 +4,7 @@ import type { FolderUse, PluginState } from './model';
 
 export const text = texts('plugins', {
 	title: 'Plugins',
+	repositories: 'Repositories',
 	install: 'Install a plugin',
 	reload: 'Read the folder again',
 	reloaded: (n: number) => plural(n, '1 plugin is in the folder.', `${number(n)} plugins are in the folder.`),

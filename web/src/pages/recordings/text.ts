@@ -1,4 +1,5 @@
 import { number, plural, texts } from '$lib/i18n';
+import type { Glance } from './groups';
 import type { Status } from './recordings';
 
 export const text = texts('recordings', {
@@ -31,6 +32,20 @@ export const text = texts('recordings', {
 		priority: 'Priority',
 		forecast: 'Forecast',
 	},
+	asCards: 'As cards',
+	asList: 'As a list',
+	allSeries: 'All series',
+	cardsMax: (n: number) => `Cards show the first ${number(n)} recordings. The list shows all.`,
+	glances: {
+		running: 'Recording',
+		failed: 'Failed',
+		interrupted: 'Interrupted',
+		conflict: 'Conflict',
+		unavailable: 'Not available',
+		new: 'New',
+		planned: 'Planned',
+		done: 'Done',
+	} satisfies Record<Glance, string>,
 	byRule: 'By a rule',
 	series: 'Record the series',
 	statuses: {

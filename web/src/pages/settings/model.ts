@@ -28,9 +28,11 @@ const ORDER = [
 	'timeshift_settings',
 	'library_settings',
 	'name_settings',
+	'completion_settings',
 	'user_limit_settings',
 	'tuner_settings',
 	'network_access',
+	'history_settings',
 	'backup_settings',
 	'proxy_settings',
 ];

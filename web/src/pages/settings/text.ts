@@ -172,6 +172,24 @@ const saidInGroup: Record<string, Record<string, Said>> = {
 			'One per line: PATTERN => REPLACEMENT. With movie:, series: or channel: before it for one kind.',
 		],
 	},
+	history_settings: {
+		enabled: ['Keep the history of rates and viewers', 'In files of fixed size in the data folder.'],
+		users: ['Keep the history of each user', 'Switching it off removes what was kept.'],
+		user_days: ['Days for which the history of users is kept', 'From 1 to 60.'],
+	},
+	completion_settings: {
+		completion_enabled: [
+			'Complete films and series',
+			'After imports. Titles are found by id, or by name and year; if several fit, none is taken.',
+		],
+		tmdb_api_key: [
+			'Your key or access token',
+			'From your account at themoviedb.org. It is never shown again.',
+		],
+		completion_language: ['Language of titles and plots', 'Such as de or de-DE.'],
+		tmdb_address: ['Address of the API', 'Another one only for a mirror of your own.'],
+		completion_titles_per_run: ['Titles of one run', 'From 1 to 100000. The next run does the rest.'],
+	},
 	dvr_settings: { retention_count: ['Recordings that are kept', '0 keeps all.'] },
 };
 
@@ -200,9 +218,11 @@ export const text = texts('settings', {
 		timeshift_settings: 'Past of channels',
 		library_settings: 'Films and series',
 		name_settings: 'Names',
+		completion_settings: 'Completion from TMDB',
 		user_limit_settings: 'Limits of users',
 		tuner_settings: 'Tuner',
 		network_access: 'Access from networks',
+		history_settings: 'History',
 		backup_settings: 'Back-ups',
 		proxy_settings: 'Engine',
 	} as Record<string, string>,

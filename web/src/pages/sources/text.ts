@@ -240,7 +240,7 @@ export const text = texts('sources', {
 	skip: 'Do not import',
 	autoOn: 'Create channels automatically',
 	autoOff: 'No automatic channels',
-	groupsSaved: (isStarted: boolean) =>
+	groupsSaved: (isStarted: boolean): string =>
 		isStarted
 			? 'Saved. It applies at the next refresh, which has started.'
 			: 'Saved. It applies at the next refresh.',

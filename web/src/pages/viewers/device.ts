@@ -1,5 +1,7 @@
 // What a user agent says about the program of a viewer, in the words of people.
 
+import { text } from './text';
+
 /** Programs by a part of their user agent. The first row that matches counts; its groups are name and version. */
 const PROGRAMS: [pattern: RegExp, name: (match: RegExpMatchArray) => string][] = [
 	[/^Kodi\/(\d+)/i, ([, version]) => `Kodi ${version}`],
@@ -10,9 +12,9 @@ const PROGRAMS: [pattern: RegExp, name: (match: RegExpMatchArray) => string][] =
 	],
 	[/\bIPTVSmarters/i, () => 'IPTV Smarters'],
 	[/^Lavf\//, () => 'FFmpeg'],
-	[/^AppleCoreMedia\//, () => 'Apple player'],
-	[/\b(?:ExoPlayerLib|AndroidXMedia3)\//, () => 'Android player'],
-	[/\bokhttp\//, () => 'Android app'],
+	[/^AppleCoreMedia\//, () => text().devices.applePlayer],
+	[/\b(?:ExoPlayerLib|AndroidXMedia3)\//, () => text().devices.androidPlayer],
+	[/\bokhttp\//, () => text().devices.androidApp],
 	[/\bEdg\/(\d+)/, ([, version]) => `Edge ${version}`],
 	[/\bOPR\/(\d+)/, ([, version]) => `Opera ${version}`],
 	[/\bFirefox\/(\d+)/, ([, version]) => `Firefox ${version}`],
@@ -21,13 +23,13 @@ const PROGRAMS: [pattern: RegExp, name: (match: RegExpMatchArray) => string][] =
 ];
 
 /** Devices and systems by a part of the user agent. The first row that matches counts. */
-const SYSTEMS: [pattern: RegExp, name: string][] = [
+const SYSTEMS: [pattern: RegExp, name: string | (() => string)][] = [
 	[/\bAFT\w+|Fire ?TV/i, 'Fire TV'],
 	[/Apple ?TV|tvOS/i, 'Apple TV'],
 	[/\biPhone\b/, 'iPhone'],
 	[/\biPad\b/, 'iPad'],
-	[/\bWeb0S|webOS\b/i, 'LG television'],
-	[/\bTizen\b/, 'Samsung television'],
+	[/\bWeb0S|webOS\b/i, () => text().devices.lgTelevision],
+	[/\bTizen\b/, () => text().devices.samsungTelevision],
 	[/\bRoku\b/i, 'Roku'],
 	[/\bAndroid\b/i, 'Android'],
 	[/\bWindows\b/, 'Windows'],
@@ -48,5 +50,7 @@ export function deviceOf(agent: string): string {
 	const named = agent.match(/^([\w.-]+)\/([\w.-]+)/);
 	const program = known ?? (named ? `${named[1]} ${named[2]}` : agent.trim());
 	const system = SYSTEMS.find(([pattern]) => pattern.test(agent))?.[1];
-	return [program.slice(0, NAME_MAX), system].filter(Boolean).join(', ');
+	return [program.slice(0, NAME_MAX), typeof system === 'function' ? system() : system]
+		.filter(Boolean)
+		.join(', ');
 }

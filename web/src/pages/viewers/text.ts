@@ -28,6 +28,13 @@ export const text = texts('viewers', {
 		node: 'Node',
 		stop: 'Disconnect',
 	},
+	devices: {
+		applePlayer: 'Apple player',
+		androidPlayer: 'Android player',
+		androidApp: 'Android app',
+		lgTelevision: 'LG television',
+		samsungTelevision: 'Samsung television',
+	},
 	anonymous: 'no login',
 	from: (time: string) => `from ${time}`,
 	watching: (time: string) => `for ${time}`,

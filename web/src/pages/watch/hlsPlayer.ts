@@ -1,6 +1,7 @@
 // Plays HLS with a script. Loaded on demand, because the library is large.
 
 import Hls, { ErrorTypes, Events } from 'hls.js/light';
+import type { Measured } from './measure';
 
 /** Called with the failures that the library cannot mend. */
 export interface HlsListener {
@@ -23,7 +24,7 @@ export function playHls(
 	address: string,
 	token: string | null,
 	listener: HlsListener,
-): Pick<Hls, 'destroy'> {
+): { destroy: () => void; measured: () => Measured } {
 	const hls = new Hls({
 		// The content policy allows no workers.
 		enableWorker: false,
@@ -50,5 +51,15 @@ export function playHls(
 	});
 	hls.attachMedia(video);
 	hls.loadSource(address);
-	return hls;
+	return {
+		destroy: () => hls.destroy(),
+		measured: () => {
+			const level = hls.levels[Math.max(0, hls.currentLevel)];
+			const codecs = [level?.videoCodec, level?.audioCodec].filter(Boolean).join(', ');
+			return {
+				kbps: level ? Math.round((level.realBitrate || level.bitrate) / 1000) : null,
+				codecs: codecs || null,
+			};
+		},
+	};
 }

@@ -13,6 +13,7 @@ import {
 	type Choice,
 	type Format,
 } from './formats';
+import { RateMeter, type Measured } from './measure';
 import { text } from './text';
 
 /** Pauses before another attempt, in seconds; after the last one the reason is shown. */
@@ -34,6 +35,8 @@ export function playableFormats(
 /** A script that plays in a video element. */
 interface ScriptPlayer {
 	destroy(): void;
+	/** What it measures. */
+	measured?: () => Measured;
 }
 
 /** Plays one channel in a video element. */
@@ -105,8 +108,10 @@ export class LivePlayer {
 		if (!mpegts.getFeatureList().mseLivePlayback) return this.#next(text().noMedia);
 		mpegts.LoggingControl.enableAll = false;
 		const probe = new CodecProbe();
+		const meter = new RateMeter();
 		const customLoader = loaderFor({
 			onBytes: (bytes) => {
+				meter.add(bytes.length);
 				if (generation === this.#generation && probe.push(bytes)) this.#judge(probe);
 			},
 			onFailure: (error) => {
@@ -120,7 +125,13 @@ export class LivePlayer {
 			{ type: 'mpegts', isLive: true, url },
 			{ enableWorker: false, customLoader, lazyLoad: false, autoCleanupSourceBuffer: true, liveSync: true },
 		);
-		this.#player = player;
+		this.#player = {
+			destroy: () => player.destroy(),
+			measured: () => ({
+				kbps: meter.kbps(),
+				codecs: probe.found?.map((it) => it.name).join(', ') || null,
+			}),
+		};
 		player.on(mpegts.Events.ERROR, (kind: string, _detail: string, info: { msg?: string } | undefined) => {
 			const reason = info?.msg ?? text().notPlayed;
 			const isMedia = kind === mpegts.ErrorTypes.MEDIA_ERROR;
@@ -244,6 +255,11 @@ export class LivePlayer {
 		this.left = null;
 		this.#formats = playableFormats(this.#video, this.#choice);
 		void this.start();
+	}
+
+	/** What the script measures; nothing while the browser itself plays. */
+	measured(): Measured {
+		return this.#player?.measured?.() ?? { kbps: null, codecs: null };
 	}
 
 	end(): void {

@@ -25,6 +25,9 @@ vi.mock('./player.svelte', () => ({
 		start(): void {
 			this.started += 1;
 		}
+		measured() {
+			return { kbps: null, codecs: null };
+		}
 		end(): void {
 			this.ended += 1;
 		}
@@ -57,7 +60,7 @@ test('a channel goes on in the small frame and comes back with the same element'
 	const element = video();
 	expect([made[0]?.started, element?.controls, element?.getAttribute('aria-label')]).toEqual([
 		1,
-		true,
+		false,
 		'Player: News',
 	]);
 	go('/now');
@@ -76,7 +79,7 @@ test('a channel goes on in the small frame and comes back with the same element'
 	frame.unmount();
 	await tick();
 	expect(video()).toBe(element);
-	expect([made.length, made[0]?.started, made[0]?.ended, element?.controls]).toEqual([1, 1, 0, true]);
+	expect([made.length, made[0]?.started, made[0]?.ended, element?.controls]).toEqual([1, 1, 0, false]);
 	expect(small.channel).toBeNull();
 });
 

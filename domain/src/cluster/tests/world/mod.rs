@@ -98,6 +98,7 @@ impl World {
             profile: ProfileId(id),
             max_streams,
             release_delay,
+            crash_cooling: None,
             changed_at: 0,
             scope: LimitScope::Unknown,
             shared: Some(SharedPool {

@@ -308,14 +308,21 @@ fn check_unknown(write: &Write<'_>, models: &Models, recording: &Recording) -> R
     if let Some(it) = known {
         return Err(known_airing(&it, recording));
     }
-    let elsewhere: Vec<_> =
-        models.recordings.load().iter().filter(|it| is_it(it)).map(|it| it.id.0).collect();
+    let (elsewhere, first_unseen) = {
+        let recordings = models.recordings.load();
+        let elsewhere: Vec<_> = recordings.iter().filter(|it| is_it(it)).map(|it| it.id.0).collect();
+        (elsewhere, recordings.iter().map(|it| it.id.0).max().map_or(0, |it| it.saturating_add(1)))
+    };
     for id in elsewhere {
         if let Some(it) = write.get::<Recording>(id)?.filter(is_it) {
             return Err(known_airing(&it, recording));
         }
     }
-    Ok(())
+    // The model does not have those of the writes just before this one.
+    match write.all_from::<Recording>(first_unseen)?.iter().find(|it| is_it(it)) {
+        Some(it) => Err(known_airing(it, recording)),
+        None => Ok(()),
+    }
 }
 
 fn known_airing(known: &Recording, recording: &Recording) -> Refusal {

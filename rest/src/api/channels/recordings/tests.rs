@@ -133,6 +133,24 @@ async fn the_same_airing_on_another_channel_is_refused_if_more_than_its_title_ag
     assert_eq!(rest.models.recordings.load().len(), 4);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn simultaneous_requests_for_one_airing_on_two_channels_make_one_recording() {
+    let rest = stage().await;
+    for episode in 1..=20 {
+        let body = |channel: u32| {
+            let program = json!({ "title": "Twice", "season": 2, "episode": episode });
+            let properties = json!({ "program": program });
+            json!({ "channel": channel, "start_time": at(1), "end_time": at(2), "custom_properties": properties })
+        };
+        let (one, other) = tokio::join!(rest.admin("POST", LIST, body(1)), rest.admin("POST", LIST, body(4)));
+        let mut statuses = [one.status, other.status];
+        statuses.sort_unstable();
+        assert_eq!(statuses, [201, 409], "episode {episode}: {} {}", one.text, other.text);
+        assert_eq!(one.body["id"], other.body["id"], "episode {episode}");
+    }
+    assert_eq!(rest.models.recordings.load().len(), 20);
+}
+
 #[tokio::test]
 async fn negative_padding_is_accepted_as_long_as_something_is_left() {
     let rest = stage().await;

@@ -1,1 +1,0 @@
-import"./ui-CBhZiUHD.js";import{At as e,L as t,M as n,Y as r,ct as i,ft as a,q as o,y as s}from"./api-DfYc4MgY.js";var c=r(`<span><!></span>`);function l(r,l){let u=s(l,`lines`,3,!1);var d=c();let f;var p=a(d);t(p,()=>l.children),e(d),i(()=>f=n(d,1,`svelte-18mymms`,null,f,{lines:u()})),o(r,d)}export{l as t};

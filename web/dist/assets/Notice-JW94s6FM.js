@@ -1,1 +1,0 @@
-import"./ui-CBhZiUHD.js";import{At as e,L as t,M as n,N as r,W as i,Y as a,ct as o,ft as s,ht as c,mt as l,q as u,y as d}from"./api-DfYc4MgY.js";var f=a(`<div role="alert"><h2> </h2> <!></div>`);function p(a,p){let m=d(p,`tone`,3,`bad`);var h=f(),g=s(h),_=l(g,!0),v=c(g,2);t(v,()=>p.children),e(h),o(()=>{n(h,1,r(m()),`svelte-u1w4vg`),i(_,p.title)}),u(a,h)}export{p as t};

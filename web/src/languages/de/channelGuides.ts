@@ -1,0 +1,60 @@
+import { number, plural } from '$lib/i18n';
+import type { text } from '../../pages/channels/guides/text';
+import type { Texts } from '../catalogue';
+
+const channels = (n: number) => `${number(n)} Sender`;
+
+export const channelGuides: Texts<typeof text> = {
+	title: 'Guide-Sender',
+	tabsLabel: 'Bereiche der Seite',
+	tabs: { match: 'Zuordnen', learned: 'Gelernte Namen' },
+	toChannels: 'Sender',
+	toGuides: 'Programmführer',
+	addGuide: 'Programmführer hinzufügen',
+	matchMany: (n) => `Guide-Sender für ${channels(n)} finden`,
+	show: 'Anzeigen',
+	results: {
+		any: 'Alle Ergebnisse',
+		link: 'Passt',
+		tie: 'Mehrere passen',
+		below_threshold: 'Ähnlich',
+		no_candidate: 'Nichts gefunden',
+		no_name: 'Kein Name',
+	},
+	replace: 'Auch Sender, die einen Guide-Sender haben',
+	link: (n) => `${channels(n)} verknüpfen`,
+	linkOne: (name) => `${name} verknüpfen`,
+	working: 'Namen werden verglichen',
+	summary: (n, of) => `${number(n)} von ${plural(of, '1 Sender', `${number(of)} Sendern`)} würden verknüpft.`,
+	ties: (n) => `Für ${channels(n)} passen mehrere Guide-Sender: Wählen Sie einen.`,
+	skipped: (n) => `${channels(n)} mit Guide-Sender ausgelassen.`,
+	listed: (n) => `Die Liste zeigt die ersten ${number(n)}.`,
+	listLabel: 'Ergebnisse',
+	columns: {
+		link: 'Verknüpfen',
+		channel: 'Sender',
+		guide: 'Guide-Sender',
+		score: 'Wertung',
+		result: 'Ergebnis',
+		choose: 'Von Hand',
+	},
+	choose: 'Wählen',
+	chooseFor: (name) => `Guide-Sender von ${name} wählen`,
+	noneShown: 'Kein Ergebnis dieser Art',
+	allLinked: 'Nichts zuzuordnen',
+	allLinkedText: 'Alle Sender haben einen Guide-Sender, oder es gibt keine.',
+	learned: {
+		text: 'Verknüpft ein Admin einen Sender mit einem Guide-Sender, gilt das beim Zuordnen auch für andere Sender dieses Namens.',
+		search: 'Gelernte Namen suchen',
+		name: 'Sendername',
+		key: 'Guide-Sender',
+		source: 'Programmführer',
+		since: 'Gelernt',
+		forget: 'Vergessen',
+		forgetOne: (name) => `${name} vergessen`,
+		forgotten: (name) => `${name} vergessen. Verknüpfungen von Sendern bleiben.`,
+		none: 'Keine gelernten Namen',
+		noneText: 'Namen werden gelernt, wenn Sie einen Guide-Sender von Hand wählen.',
+		noMatch: 'Kein gelernter Name gefunden',
+	},
+};

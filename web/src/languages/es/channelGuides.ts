@@ -1,0 +1,60 @@
+import { number, plural } from '$lib/i18n';
+import type { text } from '../../pages/channels/guides/text';
+import type { Texts } from '../catalogue';
+
+const channels = (n: number) => `${number(n)} ${plural(n, 'canal', 'canales')}`;
+
+export const channelGuides: Texts<typeof text> = {
+	title: 'Canales de la guía',
+	tabsLabel: 'Partes de la página',
+	tabs: { match: 'Asociar', learned: 'Nombres aprendidos' },
+	toChannels: 'Canales',
+	toGuides: 'Guías',
+	addGuide: 'Añadir guía',
+	matchMany: (n) => `Buscar canales de la guía para ${channels(n)}`,
+	show: 'Mostrar',
+	results: {
+		any: 'Todos los resultados',
+		link: 'Encaja',
+		tie: 'Encajan varios',
+		below_threshold: 'Parecido',
+		no_candidate: 'Nada encontrado',
+		no_name: 'Sin nombre',
+	},
+	replace: 'También canales que ya tienen canal de la guía',
+	link: (n) => `Vincular ${channels(n)}`,
+	linkOne: (name) => `Vincular ${name}`,
+	working: 'Comparando nombres',
+	summary: (n, of) => `Se vincularían ${number(n)} de ${channels(of)}.`,
+	ties: (n) => `Para ${channels(n)} encajan varios canales de la guía: elige uno.`,
+	skipped: (n) => `Se omiten ${channels(n)} con canal de la guía.`,
+	listed: (n) => `La lista muestra los primeros ${number(n)}.`,
+	listLabel: 'Resultados',
+	columns: {
+		link: 'Vincular',
+		channel: 'Canal',
+		guide: 'Canal de la guía',
+		score: 'Puntuación',
+		result: 'Resultado',
+		choose: 'A mano',
+	},
+	choose: 'Elegir',
+	chooseFor: (name) => `Elegir el canal de la guía de ${name}`,
+	noneShown: 'No hay resultados de este tipo',
+	allLinked: 'Nada que asociar',
+	allLinkedText: 'Todos los canales tienen canal de la guía, o no hay canales.',
+	learned: {
+		text: 'Cuando un administrador vincula un canal con un canal de la guía, la asociación hace lo mismo con los canales de ese nombre.',
+		search: 'Buscar nombres aprendidos',
+		name: 'Nombre del canal',
+		key: 'Canal de la guía',
+		source: 'Guía',
+		since: 'Aprendido',
+		forget: 'Olvidar',
+		forgetOne: (name) => `Olvidar ${name}`,
+		forgotten: (name) => `Se ha olvidado ${name}. Los vínculos de los canales se mantienen.`,
+		none: 'No hay nombres aprendidos',
+		noneText: 'Los nombres se aprenden cuando eliges a mano un canal de la guía.',
+		noMatch: 'Ningún nombre aprendido coincide',
+	},
+};

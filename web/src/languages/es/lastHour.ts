@@ -1,0 +1,13 @@
+import { number } from '$lib/i18n';
+import type { lastHourText } from '../../pages/history/lastHourText';
+import type { Texts } from '../catalogue';
+
+export const lastHour: Texts<typeof lastHourText> = {
+	title: 'La última hora',
+	viewers: 'Espectadores',
+	rate: 'Recibido y enviado',
+	slots: 'Conexiones en uso',
+	of: (used, limit) => `${number(used)} de ${number(limit)}`,
+	both: (received, sent) => `${received} / ${sent}`,
+	said: (title, newest, highest) => `${title}: ${newest}, como máximo ${highest}`,
+};

@@ -1,0 +1,60 @@
+import { number, plural } from '$lib/i18n';
+import type { text } from '../../pages/channels/guides/text';
+import type { Texts } from '../catalogue';
+
+const channels = (n: number) => `${number(n)} ${plural(n, 'chaîne', 'chaînes')}`;
+
+export const channelGuides: Texts<typeof text> = {
+	title: 'Chaînes du guide',
+	tabsLabel: 'Sections de la page',
+	tabs: { match: 'Associer', learned: 'Noms appris' },
+	toChannels: 'Chaînes',
+	toGuides: 'Guides',
+	addGuide: 'Ajouter un guide',
+	matchMany: (n) => `Trouver la chaîne du guide pour ${channels(n)}`,
+	show: 'Afficher',
+	results: {
+		any: 'Tous les résultats',
+		link: 'Correspond',
+		tie: 'Plusieurs possibles',
+		below_threshold: 'Ressemble',
+		no_candidate: 'Rien trouvé',
+		no_name: 'Sans nom',
+	},
+	replace: 'Aussi les chaînes qui ont une chaîne du guide',
+	link: (n) => `Lier ${channels(n)}`,
+	linkOne: (name) => `Lier ${name}`,
+	working: 'Comparaison des noms',
+	summary: (n, of) => `${number(n)} sur ${channels(of)} ${plural(n, 'serait liée', 'seraient liées')}.`,
+	ties: (n) => `Pour ${channels(n)}, plusieurs chaînes du guide conviennent\u00a0: choisissez-en une.`,
+	skipped: (n) => `${channels(n)} avec chaîne du guide ${plural(n, 'ignorée', 'ignorées')}.`,
+	listed: (n) => `La liste montre les ${number(n)} premières.`,
+	listLabel: 'Résultats',
+	columns: {
+		link: 'Lier',
+		channel: 'Chaîne',
+		guide: 'Chaîne du guide',
+		score: 'Score',
+		result: 'Résultat',
+		choose: 'À la main',
+	},
+	choose: 'Choisir',
+	chooseFor: (name) => `Choisir la chaîne du guide de ${name}`,
+	noneShown: 'Aucun résultat de ce type',
+	allLinked: 'Rien à associer',
+	allLinkedText: 'Toutes les chaînes ont une chaîne du guide, ou il n’y en a pas.',
+	learned: {
+		text: 'Quand un administrateur lie une chaîne à une chaîne du guide, l’association fait de même pour les chaînes de ce nom.',
+		search: 'Rechercher des noms appris',
+		name: 'Nom de chaîne',
+		key: 'Chaîne du guide',
+		source: 'Guide',
+		since: 'Appris',
+		forget: 'Oublier',
+		forgetOne: (name) => `Oublier ${name}`,
+		forgotten: (name) => `${name} oublié. Les liens des chaînes restent.`,
+		none: 'Aucun nom appris',
+		noneText: 'Un nom est appris quand vous choisissez une chaîne du guide à la main.',
+		noMatch: 'Aucun nom appris trouvé',
+	},
+};

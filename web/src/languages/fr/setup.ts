@@ -1,0 +1,92 @@
+import { number, plural } from '$lib/i18n';
+import type { text } from '../../pages/setup/text';
+import type { Texts } from '../catalogue';
+
+const streams = (n: number) => `${number(n)} flux`;
+const channels = (n: number) => `${number(n)} ${plural(n, 'chaîne', 'chaînes')}`;
+
+export const setup: Texts<typeof text> = {
+	title: 'Installation',
+	product: 'Headwater',
+	stepsLabel: 'Étapes',
+	steps: {
+		admin: 'Premier administrateur',
+		source: 'Source',
+		groups: 'Groupes',
+		channels: 'Chaînes',
+		addresses: 'Lecteurs',
+		test: 'Test',
+	},
+	stepOf: (n, of, name) => `Étape ${number(n)} sur ${number(of)}\u00a0: ${name}`,
+	continue: 'Continuer',
+	leave: 'Quitter l’installation',
+	adminTitle: 'Créer le premier administrateur',
+	adminText: 'L’administrateur configure la passerelle. D’autres utilisateurs suivront.',
+	username: 'Nom d’utilisateur',
+	password: 'Mot de passe',
+	passwordHint: 'Au moins 10 caractères, sans le nom d’utilisateur.',
+	code: 'Code d’installation',
+	codeHint: 'La partie après # de l’adresse que Headwater a affichée au démarrage.',
+	noCode:
+		'Le code figure dans le journal de la passerelle à chaque démarrage. Sur sa machine, vous pouvez aussi exécuter : headwater user add admin --superuser',
+	create: 'Créer et se connecter',
+	signInTitle: 'Se connecter',
+	signInText: 'Un administrateur existe. Connectez-vous pour continuer.',
+	notAdmin: 'Seuls les administrateurs peuvent continuer l’installation.',
+	signIn: 'Se connecter',
+	sourceTitle: 'D’où viennent les flux ?',
+	sourcesKnown: (n) => `${number(n)} ${plural(n, 'source est configurée', 'sources sont configurées')}.`,
+	anotherSource: 'Ajouter une autre source',
+	groupsTitle: 'Quels groupes voulez-vous ?',
+	groupsText:
+		'Les groupes laissés de côté ne sont pas importés. Vous pouvez changer cela à tout moment dans Sources.',
+	noGroups: 'La liste n’a pas de groupes. Continuez avec tous les flux.',
+	source: 'Source',
+	group: 'Groupe',
+	streamsTitle: 'Flux',
+	selected: (n, of, s) => `${number(n)} sur ${number(of)} ${plural(of, 'groupe', 'groupes')}, ${streams(s)}`,
+	noneSelected: 'Sélectionnez au moins un groupe.',
+	search: 'Rechercher des groupes',
+	applying: 'La liste est relue sans les groupes laissés de côté.',
+	channelsTitle: 'Créer des chaînes à partir des flux',
+	same: 'Flux de la même chaîne',
+	sameHint: 'Une chaîne peut avoir plusieurs flux. Si l’un tombe, le suivant prend le relais.',
+	merge: {
+		name: 'ont le même nom',
+		tvg_id: 'ont le même ID du guide',
+		none: 'chaque flux devient une chaîne',
+	},
+	numbers: 'Numéros',
+	numbering: {
+		provider: 'du fournisseur, sinon les plus petits libres',
+		from: 'à partir d’un premier numéro',
+	},
+	firstNumber: 'Premier numéro',
+	previewOf: (n, of) =>
+		n < of ? `Aperçu des ${number(n)} premiers de ${streams(of)}` : `Aperçu de ${streams(of)}`,
+	becomes: (s, c) => `${streams(s)} ${plural(s, 'devient', 'deviennent')} ${channels(c)}.`,
+	toExisting: (n) => `${streams(n)} ${plural(n, 's’ajoute', 's’ajoutent')} à des chaînes existantes.`,
+	make: (n) => `Créer des chaînes avec ${streams(n)}`,
+	skip: 'Continuer sans',
+	making: (done, of) => `${number(done)} sur ${streams(of)}`,
+	made: (created, merged) =>
+		`${channels(created)} ${plural(created, 'créée', 'créées')}${merged > 0 ? `, ${streams(merged)} ${plural(merged, 'ajouté', 'ajoutés')} à des chaînes` : ''}.`,
+	numberColumn: 'N°',
+	nameColumn: 'Nom',
+	streamsColumn: 'Flux',
+	noStreams: 'Cette source n’a pas de flux en direct.',
+	addressesTitle: 'Saisissez ceci dans vos lecteurs',
+	testTitle: 'Regarder une chaîne',
+	testChannel: 'Chaîne',
+	noChannels: 'Il n’y a pas encore de chaîne.',
+	checks: 'Vérifications',
+	check: {
+		slot: 'Connexion de la source',
+		connection: 'Connexion au fournisseur',
+		packet: 'Premières données',
+		picture: 'Image dans ce navigateur',
+	},
+	checkStates: { waiting: 'en attente', good: 'fonctionne', bad: 'échec' },
+	finished: 'La chaîne passe. L’installation est terminée.',
+	toNow: 'Ouvrir Headwater',
+};

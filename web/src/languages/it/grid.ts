@@ -1,0 +1,6 @@
+import type { gridText } from '../../lib/list/text';
+import type { Texts } from '../catalogue';
+
+export const grid: Texts<typeof gridText> = {
+	keys: 'Le frecce spostano, Invio apre.',
+};

@@ -1,0 +1,112 @@
+import { number } from '$lib/i18n';
+import type { text } from '../../pages/profiles/text';
+import type { Texts } from '../catalogue';
+
+export const profiles: Texts<typeof text> = {
+	title: 'Profili',
+	tabsLabel: 'Tipo di profilo',
+	tabs: { streams: 'Profili flusso', outputs: 'Profili di uscita', agents: 'User agent' },
+	intros: {
+		streams:
+			'Un profilo flusso indica come leggere un flusso dal fornitore. Flussi, canali e account ne indicano uno.',
+		outputs:
+			'Un profilo di uscita indica che cosa cambia in un flusso per alcuni lettori, per esempio i codec.',
+		agents: 'Uno user agent è il nome di programma con cui il gateway richiede i flussi.',
+	},
+	add: {
+		streams: 'Aggiungi profilo flusso',
+		outputs: 'Aggiungi profilo di uscita',
+		agents: 'Aggiungi user agent',
+	},
+	none: {
+		streams: 'Nessun profilo flusso',
+		outputs: 'Nessun profilo di uscita',
+		agents: 'Nessuno user agent',
+	},
+	noneText: {
+		streams: 'I flussi vengono letti dal gateway stesso.',
+		outputs: 'I lettori ricevono i flussi come li invia il fornitore.',
+		agents: 'Il gateway usa il proprio nome.',
+	},
+	columns: {
+		name: 'Nome',
+		delivery: 'Consegna',
+		agent: 'User agent',
+		pattern: 'Per user agent',
+		changes: 'Modifiche',
+		description: 'Nota',
+		state: 'Stato',
+	},
+	deliveries: {
+		proxy: 'tramite il gateway',
+		redirect: 'reindirizzamento al fornitore',
+		command: 'da un programma',
+	},
+	deliveryHints: {
+		proxy: 'Una connessione al fornitore per tutti gli spettatori di un canale.',
+		redirect:
+			'Gli spettatori con accesso si collegano direttamente al fornitore. Cambio di sorgente e limiti non valgono.',
+		command: 'Un programma legge il flusso e scrive un transport stream sul suo standard output.',
+	},
+	builtIn: 'integrato',
+	builtInText: 'Un profilo integrato non si può modificare né eliminare.',
+	inactive: 'non attivo',
+	name: 'Nome',
+	delivery: 'Consegna',
+	command: 'Programma',
+	commandHint: 'Un nome che si trova in PATH o un percorso assoluto.',
+	parameters: 'Argomenti',
+	parametersHint:
+		'{streamUrl}, {userAgent}, {channelId} e {protocols} vengono sostituiti. Le virgolette tengono uniti gli spazi. Nessuna shell.',
+	outputParametersHint: 'Legge da pipe:0 e scrive un transport stream su pipe:1. Nessuna shell.',
+	userAgent: 'User agent per il fornitore',
+	userAgentHint: 'Vuoto: quello del flusso o dell’account, o il predefinito.',
+	redirectAll: 'Reindirizza anche gli spettatori senza accesso',
+	redirectAllHint:
+		'Attenzione: l’indirizzo del fornitore, che spesso contiene l’accesso dell’account, diventa visibile a ognuno di loro.',
+	isActive: 'Attivo',
+	isActiveHint: 'Chi fa riferimento a un profilo non attivo si comporta come senza.',
+	pattern: 'User agent dei lettori',
+	patternHint:
+		'Un’espressione regolare, per esempio Kodi|VLC. Vuoto: solo lettori e utenti che indicano il profilo.',
+	position: 'Posto nell’ordine',
+	positionHint: 'I modelli dei profili si provano dal più basso al più alto.',
+	leftOut: 'Da escludere dal flusso',
+	kinds: { video: 'Immagine', audio: 'Audio', subtitles: 'Sottotitoli', teletext: 'Televideo', data: 'Dati' },
+	pids: 'Identificatori di pacchetto (PID) da escludere',
+	pidsHint: 'Numeri separati da virgole.',
+	pidsWrong: 'Scrivi numeri separati da virgole.',
+	program: 'Conversione',
+	programNone: 'nessuna',
+	programOwn: 'programma proprio',
+	programOf: (name) => `programma di “${name}”`,
+	converts: 'convertito',
+	leavesOut: (what) => `senza ${what}`,
+	unchanged: 'nessuna',
+	pidsOf: (pids) => `PID ${pids.join(', ')}`,
+	agent: 'Valore dell’header User-Agent',
+	description: 'Nota',
+	saved: 'Salvato.',
+	deleteTitle: (name) => `Eliminare “${name}”?`,
+	deleteText: 'Non si può annullare.',
+	deleted: 'Eliminato.',
+	test: 'Prova',
+	testText:
+		'Legge un flusso con questo profilo per alcuni secondi. Serve una connessione libera dell’account.',
+	stream: 'Flusso',
+	url: 'Oppure un indirizzo',
+	seconds: 'Secondi',
+	run: 'Esegui la prova',
+	needsSource: 'Scegli un flusso o scrivi un indirizzo.',
+	results: {
+		place: 'Da',
+		first: 'Primi dati dopo',
+		rate: 'Bitrate',
+		picture: 'Immagine',
+		sound: 'Audio',
+		speed: 'Velocità',
+		lines: 'Messaggi del programma',
+	},
+	after: (seconds) => `${number(seconds)} s`,
+	speed: (n) => `${number(n)} × tempo reale`,
+};

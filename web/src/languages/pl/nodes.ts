@@ -1,0 +1,72 @@
+import { millis, number } from '$lib/i18n';
+import type { text } from '../../pages/nodes/text';
+import type { Texts } from '../catalogue';
+
+export const nodes: Texts<typeof text> = {
+	title: 'Węzły',
+	intro: 'Bramy tego klastra, jak widzi je ta, która odpowiada.',
+	alone: 'Ta brama nie należy do klastra',
+	aloneText: 'Kilka bram może działać jak jedna. Operator ustawia to w sekcji [cluster] pliku konfiguracji.',
+	disconnected: 'Serwery NATS klastra są nieosiągalne',
+	problem: 'Ta brama nie może być członkiem',
+	error: 'błąd',
+	columns: {
+		name: 'Nazwa',
+		state: 'Stan',
+		role: 'Rola',
+		channels: 'Kanały',
+		clients: 'Widzowie',
+		slots: 'Połączenia z dostawcami',
+		cpu: 'Procesory',
+		behind: 'Brakujące zmiany',
+		clock: 'Zegar',
+		version: 'Wersja',
+		seen: 'Ostatnio widziany',
+	},
+	own: 'teraz odpowiada',
+	writer: 'zapisuje konfigurację',
+	actions: 'Działania',
+	drain: 'Opróżnij',
+	drainAsk: (name) => `Opróżnić „${name}”?`,
+	drainText:
+		'Jego kanały i zadania przejdą na inne węzły, a nowi widzowie nie będą do niego kierowani. Obecni zachowają strumienie przez pewien czas: dwie godziny, jeśli operator nie ustawił inaczej.',
+	drained: (name) => `Trwa opróżnianie ${name}.`,
+	endDrain: 'Zakończ opróżnianie',
+	drainEnded: (name) => `${name} może znów otwierać kanały.`,
+	drainEnds: (time) => `widzowie do ${time}`,
+	clock: (ms) => (ms === 0 ? '0 ms' : `${ms < 0 ? '−' : '+'}${millis(Math.abs(ms))}`),
+	written: (version) => `Węzły zapisują dane w wersji ${String(version)}.`,
+	readLater: (version) => `Wszystkie odczytują wersję ${String(version)}.`,
+	reads: (oldest, newest) =>
+		oldest === newest ? `dane ${String(newest)}` : `dane od ${String(oldest)} do ${String(newest)}`,
+	unfit: 'wymaga aktualizacji',
+	finalize: 'Zatwierdź',
+	finalizeAsk: (version) => `Czy wszystkie węzły mają zapisywać dane w wersji ${String(version)}?`,
+	finalizeText:
+		'Potem starsze wersje bramy nie będą mogły dołączyć i żaden węzeł do nich nie wróci. Nie można tego cofnąć.',
+	finalized: (version) => `Węzły zapisują teraz dane w wersji ${String(version)}.`,
+	remove: 'Usuń',
+	removeAsk: (name) => `Usunąć „${name}” z klastra?`,
+	removeText:
+		'Inne węzły odrzucą odtąd jego certyfikat i zatrzyma się. Aby znów dołączyć, potrzebuje nowego tokena.',
+	removed: (name) => `Usunięto ${name}.`,
+	add: 'Dodaj węzeł',
+	addFull: 'full: otwiera źródła dostawców i obsługuje widzów',
+	addEdge: 'edge: obsługuje widzów, bez tajnych danych dostawców',
+	addMake: 'Utwórz token',
+	addRun:
+		'Na nowej maszynie z pustym folderem danych ustaw sekcję [cluster] konfiguracji i uruchom tam to polecenie:',
+	addCommand: 'Polecenie',
+	addOnce: 'Token jest dla jednej maszyny, ważny godzinę. Nie zostanie ponownie pokazany.',
+	states: {
+		joining: 'dołącza',
+		alive: 'członek',
+		draining: 'opróżniany',
+		expired: 'nie odpowiada',
+		left: 'odszedł',
+		unknown: 'nieznany',
+	},
+	roles: { full: 'full', edge: 'edge' },
+	percent: (n) => `${number(n)} %`,
+	never: 'nigdy',
+};

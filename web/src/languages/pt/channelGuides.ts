@@ -1,0 +1,60 @@
+import { number, plural } from '$lib/i18n';
+import type { text } from '../../pages/channels/guides/text';
+import type { Texts } from '../catalogue';
+
+const channels = (n: number) => `${number(n)} ${plural(n, 'canal', 'canais')}`;
+
+export const channelGuides: Texts<typeof text> = {
+	title: 'Canais do guia',
+	tabsLabel: 'Partes da página',
+	tabs: { match: 'Associar', learned: 'Nomes aprendidos' },
+	toChannels: 'Canais',
+	toGuides: 'Guias',
+	addGuide: 'Adicionar guia',
+	matchMany: (n) => `Procurar canais do guia para ${channels(n)}`,
+	show: 'Mostrar',
+	results: {
+		any: 'Todos os resultados',
+		link: 'Corresponde',
+		tie: 'Vários correspondem',
+		below_threshold: 'Parecido',
+		no_candidate: 'Nada encontrado',
+		no_name: 'Sem nome',
+	},
+	replace: 'Também canais que já têm canal do guia',
+	link: (n) => `Vincular ${channels(n)}`,
+	linkOne: (name) => `Vincular ${name}`,
+	working: 'Comparando nomes',
+	summary: (n, of) => `Seriam vinculados ${number(n)} de ${channels(of)}.`,
+	ties: (n) => `Para ${channels(n)}, vários canais do guia correspondem: escolha um.`,
+	skipped: (n) => `Sem alteração: ${channels(n)} já com canal do guia.`,
+	listed: (n) => `A lista mostra os primeiros ${number(n)}.`,
+	listLabel: 'Resultados',
+	columns: {
+		link: 'Vincular',
+		channel: 'Canal',
+		guide: 'Canal do guia',
+		score: 'Pontuação',
+		result: 'Resultado',
+		choose: 'À mão',
+	},
+	choose: 'Escolher',
+	chooseFor: (name) => `Escolher o canal do guia de ${name}`,
+	noneShown: 'Não há resultados deste tipo',
+	allLinked: 'Nada para associar',
+	allLinkedText: 'Todos os canais têm canal do guia, ou não há canais.',
+	learned: {
+		text: 'Quando um administrador vincula um canal a um canal do guia, a associação faz o mesmo com os canais desse nome.',
+		search: 'Procurar nomes aprendidos',
+		name: 'Nome do canal',
+		key: 'Canal do guia',
+		source: 'Guia',
+		since: 'Aprendido',
+		forget: 'Esquecer',
+		forgetOne: (name) => `Esquecer ${name}`,
+		forgotten: (name) => `${name} foi esquecido. Os vínculos dos canais se mantêm.`,
+		none: 'Não há nomes aprendidos',
+		noneText: 'Os nomes são aprendidos quando um canal do guia é escolhido à mão.',
+		noMatch: 'Nenhum nome aprendido corresponde',
+	},
+};
