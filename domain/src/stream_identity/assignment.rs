@@ -1,8 +1,6 @@
 //! Assigns the entries of a playlist to known streams.
 
 use std::collections::HashSet;
-use std::sync::mpsc::sync_channel;
-use std::thread;
 
 use super::IdentityKey;
 use super::keys::IdentityKeys;
@@ -11,8 +9,6 @@ use super::keys::IdentityKeys;
 const NONE: u32 = u32::MAX;
 /// The least number of pairs with equal panel ids from which their names are compared. Fewer prove nothing.
 const PAIRS_MIN: u64 = 3;
-/// The least number of streams and entries for which a thread is worth its start.
-const THREAD_ROWS_MIN: usize = 10_000;
 
 /// The result of comparing a playlist with the known streams. Positions are those of the arguments.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -117,9 +113,15 @@ impl<'a> Work<'a> {
         self.n_open_entries -= 1;
     }
 
-    /// Sorts all known streams and entries by a hash.
+    /// Sorts all known streams and entries by a hash; those whose hash is 0 are left out.
     fn sorted(&self, hash: &dyn Fn(&IdentityKeys) -> u64) -> Rows {
-        sorted(self.known, self.entries, hash)
+        let mut rows = Vec::with_capacity(self.known.len() + self.entries.len());
+        for (keys, mark) in [(self.known, 0), (self.entries, ENTRY)] {
+            let marked = keys.iter().zip(0_u32..).map(|(it, at)| (hash(it), at | mark));
+            rows.extend(marked.filter(|it| it.0 != 0));
+        }
+        rows.sort_unstable();
+        rows
     }
 
     /// Compares the names of pairs with equal panel ids. If two hosts are in the playlist as before, equal numbers on both
@@ -139,37 +141,24 @@ impl<'a> Work<'a> {
         self.done.panel_ids = agreement;
     }
 
-    /// Compares by all keys, until nothing is left to compare. While one key compares, a thread sorts by the next one.
+    /// Compares by all keys, until nothing is left to compare.
     fn compare_all(&mut self, order: &[IdentityKey], panel_ids: &[(u64, u32)]) {
         let is_trusted = self.done.panel_ids.is_trusted();
-        let counts = |it: &&IdentityKey| is_trusted || **it != IdentityKey::PanelId;
-        let parts = order.iter().filter(counts).flat_map(|key| (0..key.n_parts()).map(|part| (*key, part)));
-        let parts: Vec<(IdentityKey, usize)> = parts.collect();
-        let (known, entries) = (self.known, self.entries);
-        let rows = move |(key, part): (IdentityKey, usize)| match key {
-            // They are sorted already.
-            IdentityKey::PanelId => None,
-            _ => Some(sorted(known, entries, &|it| hash_of_part(it, key, part, is_trusted))),
-        };
-        let mut compare = |(key, part), rows: Option<Rows>| {
-            self.compare(key, part, rows.as_deref().unwrap_or(panel_ids));
-            self.is_done()
-        };
-        let Some((first, further)) = parts.split_first() else { return };
-        if compare(*first, rows(*first)) {
-            return;
-        }
-        thread::scope(|scope| {
-            let (sender, sorted) = sync_channel(0);
-            // A receiver that is gone needs no more.
-            let sort = move || further.iter().try_for_each(|it| sender.send((*it, rows(*it)))).unwrap_or(());
-            let is_large = known.len() + entries.len() >= THREAD_ROWS_MIN;
-            let thread = || thread::Builder::new().name("assign".to_owned()).spawn_scoped(scope, sort);
-            match is_large.then(thread) {
-                Some(Ok(_)) => drop(sorted.into_iter().any(|(part, rows)| compare(part, rows))),
-                Some(Err(_)) | None => drop(further.iter().any(|it| compare(*it, rows(*it)))),
+        for key in order.iter().filter(|it| is_trusted || **it != IdentityKey::PanelId) {
+            for part in 0..key.n_parts() {
+                if self.is_done() {
+                    return;
+                }
+                match key {
+                    // They are sorted already.
+                    IdentityKey::PanelId => self.compare(*key, part, panel_ids),
+                    _ => {
+                        let rows = self.sorted(&|it| hash_of_part(it, *key, part, is_trusted));
+                        self.compare(*key, part, &rows);
+                    }
+                }
             }
-        });
+        }
     }
 
     /// Takes the pairs that agree in a key of which nobody else has this value.
@@ -278,17 +267,6 @@ impl CrowdedHosts {
     fn contains(&self, host: u32) -> bool {
         self.0.contains(&host)
     }
-}
-
-/// Sorts known streams and entries by a hash; those whose hash is 0 are left out.
-fn sorted(known: &[IdentityKeys], entries: &[IdentityKeys], hash: &dyn Fn(&IdentityKeys) -> u64) -> Rows {
-    let mut rows = Vec::with_capacity(known.len() + entries.len());
-    for (keys, mark) in [(known, 0), (entries, ENTRY)] {
-        let marked = keys.iter().zip(0_u32..).map(|(it, at)| (hash(it), at | mark));
-        rows.extend(marked.filter(|it| it.0 != 0));
-    }
-    rows.sort_unstable();
-    rows
 }
 
 /// Returns the hash of a part of a key; 0 if it does not count. An address with a panel id is the same as the id.

@@ -87,7 +87,7 @@ pub struct KnownStreams {
     assignment: Assignment,
     /// Positions of new entries with the address of another one. All others are the first.
     new_nths: HashMap<usize, u32>,
-    /// What was compared of each entry.
+    /// The state of each entry that is known after comparing.
     entries: Vec<EntryState>,
     /// Position of the next entry in the playlist.
     next: usize,
