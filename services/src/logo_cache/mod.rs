@@ -1,11 +1,12 @@
 //! Copies of logos on the disk, so that players need no access to the servers of logos, and these are asked rarely.
 //!
-//! A copy is fetched when it is requested first, and again after a day, always in the background: players request the
-//! logos of a whole list at once, and must not wait for the servers of logos. A fetch that fails is not repeated for some
+//! A copy is fetched when it is requested first, and again after a day, in the background. The first request waits for it
+//! for a short time, because a player such as Kodi keeps what it gets first, a placeholder too. Players request the logos
+//! of a whole list at once, so nobody waits for a host that was slow before. A fetch that fails is not repeated for some
 //! minutes; a copy that exists is used meanwhile. The copies are limited in number and size, and may be deleted at any
 //! time.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -26,12 +27,14 @@ use media::spawn_blocking;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use storage::Models;
-use tokio::sync::Semaphore;
-use tokio::task::JoinHandle;
-use tokio::time::Instant;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{Instant, timeout};
 use tracing::debug;
 
 use crate::image_types::{ImageType, image_version};
+
+#[cfg(test)]
+mod tests;
 
 /// Maximum size of a logo, in bytes.
 pub const LOGO_BYTES_MAX: u64 = 5 << 20;
@@ -45,6 +48,12 @@ const FRESH_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 const FAILURE_TIME: Duration = Duration::from_secs(300);
 /// Maximum number of remembered failures.
 const FAILURES_MAX: usize = 10_000;
+/// Time for which a request waits for the first copy.
+const FIRST_COPY_WAIT: Duration = Duration::from_secs(2);
+/// Time for which nobody waits for a host that did not answer within [`FIRST_COPY_WAIT`].
+const SLOW_HOST_TIME: Duration = Duration::from_secs(300);
+/// Maximum number of remembered slow hosts.
+const SLOW_HOSTS_MAX: usize = 1_000;
 /// Maximum number of fetches at one time.
 const FETCHES_MAX: usize = 8;
 /// Maximum number of fetches that run or wait. With more, a logo is fetched when it is requested again.
@@ -99,6 +108,7 @@ impl From<Reach> for ImageWay {
 pub struct LogoCache {
     folder: PathBuf,
     fetch: Fetch,
+    first_copy_wait: Duration,
     state: Mutex<State>,
     /// Permits for fetches.
     fetches: Semaphore,
@@ -108,9 +118,12 @@ pub struct LogoCache {
 struct State {
     /// `None` until the folder was read.
     copies: Option<Copies>,
+    /// The failed fetches by name of the copy, and when they may be repeated.
     failures: HashMap<String, Instant>,
-    /// The logos that are being fetched or wait for it, so that each is fetched once.
-    fetching: HashSet<String>,
+    /// The hosts that nobody waits for, and until when.
+    slow_hosts: HashMap<String, Instant>,
+    /// The logos that are being fetched or wait for it, so that each is fetched once. The sender is dropped at the end.
+    fetching: HashMap<String, watch::Receiver<()>>,
 }
 
 /// The files of the folder.
@@ -124,11 +137,11 @@ struct Copies {
 impl LogoCache {
     /// Uses a folder, which is created when it is needed, and a client with other limits.
     pub fn new(folder: PathBuf, fetch: Fetch) -> Self {
-        Self::with_time(folder, fetch, FETCH_TIME_MAX)
+        Self::with_times(folder, fetch, FETCH_TIME_MAX, FIRST_COPY_WAIT)
     }
 
-    /// Does the same with another maximum time of a fetch.
-    fn with_time(folder: PathBuf, fetch: Fetch, time_max: Duration) -> Self {
+    /// Does the same with other times: the maximum of a fetch, and how long a request waits for it.
+    fn with_times(folder: PathBuf, fetch: Fetch, time_max: Duration, first_copy_wait: Duration) -> Self {
         let limits = FetchLimits {
             connect_timeout: time_max / 2,
             read_timeout: time_max,
@@ -138,23 +151,32 @@ impl LogoCache {
         Self {
             folder,
             fetch: fetch.within(limits),
+            first_copy_wait,
             state: Mutex::default(),
             fetches: Semaphore::new(FETCHES_MAX),
         }
     }
 
-    /// Returns the copy of the image at an address, if there is one, without waiting for the network. A copy that is missing
-    /// or old is fetched in the background.
+    /// Returns the copy of the image at an address, if there is one or if its first fetch ends within
+    /// [`FIRST_COPY_WAIT`]. A copy that is missing or old is fetched in the background.
     pub async fn get(self: &Arc<Self>, url: &str, way: impl Into<ImageWay>) -> Option<Bytes> {
-        self.look_up(url, way).await.0
+        let way = way.into();
+        let name = file_name(url, way.reach);
+        match self.look_up(url, way).await {
+            (None, Some(fetch)) => match self.has_ended_soon(url, fetch).await {
+                true => self.read(&name).await.map(|it| it.0),
+                false => None,
+            },
+            (copy, _) => copy,
+        }
     }
 
-    /// Returns the copy, and the fetch that this call has started.
+    /// Returns the copy that exists, and the fetch that runs.
     async fn look_up(
         self: &Arc<Self>,
         url: &str,
         way: impl Into<ImageWay>,
-    ) -> (Option<Bytes>, Option<JoinHandle<()>>) {
+    ) -> (Option<Bytes>, Option<watch::Receiver<()>>) {
         let way = way.into();
         let name = file_name(url, way.reach);
         match self.read(&name).await {
@@ -164,26 +186,41 @@ impl LogoCache {
         }
     }
 
-    /// Starts a fetch, unless that is useless or too many wait already.
+    /// Waits for the end of a fetch, unless its host was slow before. Returns whether it ended.
+    async fn has_ended_soon(&self, url: &str, mut fetch: watch::Receiver<()>) -> bool {
+        let Some(host) = SourceUrl::new(url).host().map(str::to_owned) else { return false };
+        if self.state.lock().slow_hosts.get(&host).is_some_and(|until| *until > Instant::now()) {
+            return false;
+        }
+        // The sender is dropped when the fetch ends, which is an error here.
+        let has_ended = timeout(self.first_copy_wait, fetch.changed()).await.is_ok();
+        if !has_ended {
+            note(&mut self.state.lock().slow_hosts, &host, SLOW_HOST_TIME, SLOW_HOSTS_MAX);
+        }
+        has_ended
+    }
+
+    /// Starts a fetch, unless it runs, is useless, or too many wait already. Returns the end of the one that runs.
     fn fetch_in_background(
         self: &Arc<Self>,
         name: String,
         url: &str,
         way: ImageWay,
-    ) -> Option<JoinHandle<()>> {
-        {
-            let mut state = self.state.lock();
-            let has_failed = state.failures.get(&name).is_some_and(|until| *until > Instant::now());
-            if has_failed
-                || state.fetching.len() >= FETCHES_WAITING_MAX
-                || !state.fetching.insert(name.clone())
-            {
-                return None;
-            }
+    ) -> Option<watch::Receiver<()>> {
+        let mut state = self.state.lock();
+        if let Some(running) = state.fetching.get(&name) {
+            return Some(running.clone());
         }
-        let fetching = Fetching { cache: Arc::clone(self), name };
+        let has_failed = state.failures.get(&name).is_some_and(|until| *until > Instant::now());
+        if has_failed || state.fetching.len() >= FETCHES_WAITING_MAX {
+            return None;
+        }
+        let (ended, running) = watch::channel(());
+        state.fetching.insert(name.clone(), running.clone());
+        let fetching = Fetching { cache: Arc::clone(self), name, _ended: ended };
         let url = url.to_owned();
-        Some(actors::spawn(async move { fetching.run(&url, &way).await }))
+        actors::spawn(async move { fetching.run(&url, &way).await });
+        Some(running)
     }
 
     /// Fetches an image and waits for it; a fresh copy is used. For work in the background.
@@ -216,15 +253,7 @@ impl LogoCache {
     }
 
     fn note_failure(&self, name: &str) {
-        let failures = &mut self.state.lock().failures;
-        let now = Instant::now();
-        if failures.len() >= FAILURES_MAX {
-            failures.retain(|_, until| *until > now);
-        }
-        if failures.len() >= FAILURES_MAX {
-            failures.clear();
-        }
-        failures.insert(name.to_owned(), now + FAILURE_TIME);
+        note(&mut self.state.lock().failures, name, FAILURE_TIME, FAILURES_MAX);
     }
 
     /// Returns the copy, and whether it is fresh.
@@ -264,6 +293,8 @@ impl LogoCache {
 struct Fetching {
     cache: Arc<LogoCache>,
     name: String,
+    /// Tells those who wait that it has ended.
+    _ended: watch::Sender<()>,
 }
 
 impl Drop for Fetching {
@@ -283,6 +314,9 @@ impl Fetching {
                 return cache.note_failure(&self.name);
             }
         };
+        if let Some(host) = SourceUrl::new(url).host() {
+            cache.state.lock().slow_hosts.remove(host);
+        }
         let (saving, name) = (Arc::clone(cache), self.name.clone());
         let saved = spawn_blocking(move || saving.save(&name, &bytes)).await;
         if let Ok(Err(error)) = saved {
@@ -364,139 +398,21 @@ fn server_of(models: &Models, account: &Account) -> Option<(Vec<SourceUrl>, Sour
     used.map(|it| (addresses, it))
 }
 
+/// Notes a name for a time, among so many at most.
+fn note(names: &mut HashMap<String, Instant>, name: &str, time: Duration, names_max: usize) {
+    let now = Instant::now();
+    if names.len() >= names_max {
+        names.retain(|_, until| *until > now);
+    }
+    if names.len() >= names_max {
+        names.clear();
+    }
+    names.insert(name.to_owned(), now + time);
+}
+
 /// Returns the name of the copy of an address. An address that may lead farther has another copy, so that nobody gets an
 /// image through it that they may not fetch.
 fn file_name(url: &str, reach: Reach) -> String {
     let digest = Sha256::digest(format!("{reach:?} {url}"));
     HEXLOWER.encode(&digest[..20])
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::atomic::Ordering;
-
-    use tokio::io::AsyncWriteExt;
-    use tokio::net::TcpListener;
-
-    use super::*;
-    use crate::testing::{PNG, server};
-
-    fn cache(folder: &Path) -> Arc<LogoCache> {
-        cache_with_time(folder, FETCH_TIME_MAX)
-    }
-
-    fn cache_with_time(folder: &Path, time_max: Duration) -> Arc<LogoCache> {
-        // An error means that a provider is already installed.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let fetch = Fetch::new(FetchLimits::default()).unwrap();
-        Arc::new(LogoCache::with_time(folder.join("logos"), fetch, time_max))
-    }
-
-    /// Requests a logo, and waits for the fetch that this starts.
-    async fn fetched(cache: &Arc<LogoCache>, url: &str, reach: Reach) -> bool {
-        match cache.look_up(url, reach).await {
-            (None, Some(fetch)) => fetch.await.is_ok(),
-            _ => false,
-        }
-    }
-
-    #[tokio::test]
-    async fn a_logo_is_fetched_once_in_the_background_and_kept_over_a_restart() {
-        let folder = tempfile::tempdir().unwrap();
-        let (url, n_requests) = server(PNG).await;
-        let (first, anywhere) = (cache(folder.path()), Reach::default());
-        let (None, Some(fetch)) = first.look_up(&url, anywhere).await else { panic!("a copy") };
-        assert!(!fetched(&first, &url, anywhere).await, "one fetch at a time");
-        fetch.await.unwrap();
-        assert_eq!(first.get(&url, anywhere).await.as_deref(), Some(PNG));
-        assert_eq!(cache(folder.path()).get(&url, anywhere).await.as_deref(), Some(PNG));
-        assert_eq!(n_requests.load(Ordering::Relaxed), 1);
-        assert!(first.state.lock().fetching.is_empty());
-    }
-
-    #[tokio::test]
-    async fn a_failure_is_remembered_and_a_file_other_than_an_image_is_one() {
-        let folder = tempfile::tempdir().unwrap();
-        let (url, n_requests) = server(b"<html>login</html>").await;
-        let cache = cache(folder.path());
-        assert!(fetched(&cache, &url, Reach::default()).await);
-        for _ in 0..3 {
-            assert!(matches!(cache.look_up(&url, Reach::default()).await, (None, None)));
-        }
-        assert_eq!(n_requests.load(Ordering::Relaxed), 1);
-    }
-
-    /// A server of images could hold a place among the fetches for ever.
-    #[tokio::test]
-    async fn a_server_that_never_completes_its_answer_delays_nobody_and_its_fetch_ends() {
-        let folder = tempfile::tempdir().unwrap();
-        let cache = cache_with_time(folder.path(), Duration::from_millis(300));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let serving = tokio::spawn(async move {
-            let mut silent = Vec::new();
-            while let Ok((mut socket, _)) = listener.accept().await {
-                if silent.is_empty() {
-                    silent.push(socket);
-                    continue;
-                }
-                // A byte at a time, each within the time for the next one.
-                tokio::spawn(async move {
-                    let head =
-                        b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 100000\r\n\r\n";
-                    let mut sent = socket.write_all(head).await;
-                    while sent.is_ok() {
-                        tokio::time::sleep(Duration::from_millis(50)).await;
-                        sent = socket.write_all(b"x").await;
-                    }
-                });
-            }
-        });
-        for path in ["silent.png", "slow.png"] {
-            let url = format!("{url}/{path}");
-            let (None, Some(fetch)) = cache.look_up(&url, Reach::default()).await else {
-                panic!("{path}: the answer waits for no server")
-            };
-            let ended = tokio::time::timeout(Duration::from_secs(8), fetch).await;
-            ended.expect("the fetch ends").unwrap();
-            assert!(cache.state.lock().fetching.is_empty(), "{path}");
-            let again = cache.look_up(&url, Reach::default()).await;
-            assert!(matches!(again, (None, None)), "{path}: the failure is remembered");
-        }
-        serving.abort();
-    }
-
-    #[tokio::test]
-    async fn the_number_of_waiting_fetches_is_limited() {
-        let folder = tempfile::tempdir().unwrap();
-        let cache = cache(folder.path());
-        let others = (0..FETCHES_WAITING_MAX).map(|n| n.to_string());
-        cache.state.lock().fetching.extend(others);
-        assert!(!fetched(&cache, "http://127.0.0.1:1/x.png", Reach::default()).await);
-    }
-
-    #[tokio::test]
-    async fn a_logo_that_a_list_from_the_internet_names_is_not_fetched_from_this_machine() {
-        let folder = tempfile::tempdir().unwrap();
-        let (url, n_requests) = server(PNG).await;
-        let cache = cache(folder.path());
-        assert!(fetched(&cache, &url, Reach::default()).await);
-        assert_eq!(cache.get(&url, Reach::default()).await.as_deref(), Some(PNG), "an admin typed it");
-        let public = Reach::named_by(Distance::Public, AllowedNetworks::OfPlaylist);
-        assert!(fetched(&cache, &url, public).await);
-        assert_eq!(cache.get(&url, public).await, None);
-        assert_eq!(n_requests.load(Ordering::Relaxed), 1);
-    }
-
-    #[test]
-    fn the_oldest_copies_are_deleted_first() {
-        let mut copies = Copies::default();
-        let at = |n| SystemTime::UNIX_EPOCH + Duration::from_secs(n);
-        copies.add("new".to_owned(), at(2), COPIES_BYTES_MAX - 1);
-        copies.add("old".to_owned(), at(1), 1);
-        assert_eq!(copies.surplus(), None);
-        copies.add("old".to_owned(), at(3), 2);
-        assert_eq!(copies.surplus().as_deref(), Some("new"));
-        assert_eq!((copies.surplus(), copies.bytes), (None, 2));
-    }
 }
