@@ -13,12 +13,20 @@ export const history: Texts<typeof text> = {
 	introNode: (node) =>
 		`Mierzona co dziesięć sekund na węźle ${node}, który przechowuje własną historię: co pięć minut przez dwa dni, co godzinę przez 60 dni.`,
 	scope: 'Pokaż',
-	scopes: { gateway: 'Cała brama', account: 'Konto', channel: 'Kanał', user: 'Użytkownik' },
+	scopes: {
+		gateway: 'Cała brama',
+		account: 'Konto',
+		channel: 'Kanał',
+		stream: 'Strumień',
+		user: 'Użytkownik',
+	},
 	choose: {
 		account: 'Wybierz konto, aby zobaczyć jego historię.',
 		channel: 'Wybierz kanał, aby zobaczyć jego historię.',
+		stream: 'Wybierz strumień, aby zobaczyć jego historię.',
 		user: 'Wybierz użytkownika, aby zobaczyć historię.',
 	},
+	streams: 'Strumienie kanału',
 	nobody: 'Nic nie wybrano',
 	range: 'Okres',
 	ranges: { '6h': '6 godzin', '24h': '24 godziny', '7d': '7 dni', '60d': '60 dni' },

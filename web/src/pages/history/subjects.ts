@@ -14,6 +14,24 @@ export async function findChannels(search: string, signal: AbortSignal) {
 	}));
 }
 
+/** Finds streams by a part of their name. */
+export async function findStreams(search: string, signal: AbortSignal) {
+	const query = { search, page: 1, page_size: LISTED_MAX };
+	const found = await ok(api.GET('/api/channels/streams/', { params: { query }, signal }));
+	return found.results.map((it) => ({
+		value: it.id,
+		label: it.name,
+		detail: it.channel_group_name ?? '',
+	}));
+}
+
+/** Returns the streams of a channel in the order of failover. */
+export async function streamsOf(id: number, signal: AbortSignal) {
+	const params = { path: { id } };
+	const found = await ok(api.GET('/api/channels/channels/{id}/streams/', { params, signal }));
+	return found.map((it) => ({ id: it.id, name: it.name }));
+}
+
 const named = (list: { id: number; label: string }[], search: string) => {
 	const wanted = search.trim().toLowerCase();
 	const found = list.filter((it) => it.label.toLowerCase().includes(wanted)).slice(0, LISTED_MAX);
