@@ -132,6 +132,10 @@ impl GridRow {
         let channel_ids = Some(self.channels.clone());
         let programme = entry.programme();
         let categories = programme.categories().take(CATEGORIES_MAX).map(str::to_owned).collect();
-        GridProgramView { channel_ids, categories: Some(categories), ..GridProgramView::new(entry, &self.tvg_id) }
+        GridProgramView {
+            channel_ids,
+            categories: Some(categories),
+            ..GridProgramView::new(entry, &self.tvg_id)
+        }
     }
 }

@@ -3,7 +3,6 @@ import type { text } from '../../pages/history/text';
 import type { Texts } from '../catalogue';
 
 export const history: Texts<typeof text> = {
-	title: 'Verlauf',
 	intro:
 		'Alle zehn Sekunden gemessen und auf diesem Gateway aufbewahrt: zwei Tage in Schritten von fünf Minuten, 60 Tage in Stunden.',
 	introNode: (node) =>
@@ -61,5 +60,4 @@ export const history: Texts<typeof text> = {
 	notUsed: 'nicht genutzt',
 	asTable: 'Als Tabelle',
 	time: 'Zeit',
-	link: 'Verlauf',
 };

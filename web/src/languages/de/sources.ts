@@ -5,10 +5,7 @@ import type { Texts } from '../catalogue';
 const streams = (n: number) => plural(n, '1 Stream', `${number(n)} Streams`);
 
 export const sources: Texts<typeof text> = {
-	title: 'Quellen',
 	playlists: 'Playlists',
-	accounts: 'Konten',
-	guides: 'Programmführer',
 	kindLabel: 'Art der Quelle',
 	add: 'Quelle hinzufügen',
 	addTitle: 'Quelle hinzufügen',

@@ -3,7 +3,6 @@ import type { text } from '../../pages/history/text';
 import type { Texts } from '../catalogue';
 
 export const history: Texts<typeof text> = {
-	title: 'Historial',
 	intro:
 		'Medido cada diez segundos y guardado en esta pasarela: cada cinco minutos durante dos días, cada hora durante 60 días.',
 	introNode: (node) =>
@@ -61,5 +60,4 @@ export const history: Texts<typeof text> = {
 	notUsed: 'sin uso',
 	asTable: 'Como tabla',
 	time: 'Hora',
-	link: 'Historial',
 };

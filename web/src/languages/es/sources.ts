@@ -5,10 +5,7 @@ import type { Texts } from '../catalogue';
 const streams = (n: number) => `${number(n)} ${plural(n, 'flujo', 'flujos')}`;
 
 export const sources: Texts<typeof text> = {
-	title: 'Fuentes',
 	playlists: 'Listas de reproducción',
-	accounts: 'Cuentas',
-	guides: 'Guías',
 	kindLabel: 'Tipo de fuente',
 	add: 'Añadir fuente',
 	addTitle: 'Añadir una fuente',

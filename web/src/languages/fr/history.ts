@@ -3,7 +3,6 @@ import type { text } from '../../pages/history/text';
 import type { Texts } from '../catalogue';
 
 export const history: Texts<typeof text> = {
-	title: 'Historique',
 	intro:
 		'Mesuré toutes les dix secondes et conservé sur cette passerelle : par cinq minutes pendant deux jours, par heure pendant 60 jours.',
 	introNode: (node) =>
@@ -62,5 +61,4 @@ export const history: Texts<typeof text> = {
 	notUsed: 'non utilisé',
 	asTable: 'En tableau',
 	time: 'Heure',
-	link: 'Historique',
 };

@@ -6,10 +6,7 @@ const streams = (n: number) => `${number(n)} flux`;
 const titles = (n: number) => `${number(n)} ${plural(n, 'titre', 'titres')}`;
 
 export const sources: Texts<typeof text> = {
-	title: 'Sources',
 	playlists: 'Playlists',
-	accounts: 'Comptes',
-	guides: 'Guides',
 	kindLabel: 'Type de source',
 	add: 'Ajouter une source',
 	addTitle: 'Ajouter une source',

@@ -3,7 +3,6 @@ import type { text } from '../../pages/history/text';
 import type { Texts } from '../catalogue';
 
 export const history: Texts<typeof text> = {
-	title: 'Cronologia',
 	intro:
 		'Misurata ogni dieci secondi e conservata su questo gateway: ogni cinque minuti per due giorni, ogni ora per 60 giorni.',
 	introNode: (node) =>
@@ -61,5 +60,4 @@ export const history: Texts<typeof text> = {
 	notUsed: 'non in uso',
 	asTable: 'Come tabella',
 	time: 'Ora',
-	link: 'Cronologia',
 };

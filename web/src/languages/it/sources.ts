@@ -4,10 +4,7 @@ import type { Texts } from '../catalogue';
 import { nGroups, nStreams, nTitles } from './nouns';
 
 export const sources: Texts<typeof text> = {
-	title: 'Sorgenti',
 	playlists: 'Playlist',
-	accounts: 'Account',
-	guides: 'Guide',
 	kindLabel: 'Tipo di sorgente',
 	add: 'Aggiungi sorgente',
 	addTitle: 'Aggiungi una sorgente',

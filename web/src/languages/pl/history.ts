@@ -7,7 +7,6 @@ const counted = (n: number, one: string, few: string, many: string): string =>
 	`${number(n)} ${pluralForm(n, { one, few, many, other: few })}`;
 
 export const history: Texts<typeof text> = {
-	title: 'Historia',
 	intro:
 		'Mierzona co dziesięć sekund i przechowywana na tej bramie: co pięć minut przez dwa dni, co godzinę przez 60 dni.',
 	introNode: (node) =>
@@ -66,5 +65,4 @@ export const history: Texts<typeof text> = {
 	notUsed: 'nieużywany',
 	asTable: 'Jako tabela',
 	time: 'Czas',
-	link: 'Historia',
 };

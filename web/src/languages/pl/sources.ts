@@ -4,10 +4,7 @@ import type { Texts } from '../catalogue';
 import { counted, nGroups, nStreams, nTitles } from './nouns';
 
 export const sources: Texts<typeof text> = {
-	title: 'Źródła',
 	playlists: 'Listy',
-	accounts: 'Konta',
-	guides: 'Przewodniki',
 	kindLabel: 'Rodzaj źródła',
 	add: 'Dodaj źródło',
 	addTitle: 'Dodaj źródło',

@@ -3,7 +3,6 @@ import type { text } from '../../pages/history/text';
 import type { Texts } from '../catalogue';
 
 export const history: Texts<typeof text> = {
-	title: 'Histórico',
 	intro:
 		'Medido a cada dez segundos e guardado neste gateway: a cada cinco minutos durante dois dias, a cada hora durante 60 dias.',
 	introNode: (node) =>
@@ -55,5 +54,4 @@ export const history: Texts<typeof text> = {
 	notUsed: 'sem uso',
 	asTable: 'Como tabela',
 	time: 'Hora',
-	link: 'Histórico',
 };

@@ -5,10 +5,7 @@ import type { Texts } from '../catalogue';
 const streams = (n: number) => `${number(n)} ${plural(n, 'fluxo', 'fluxos')}`;
 
 export const sources: Texts<typeof text> = {
-	title: 'Fontes',
 	playlists: 'Listas de reprodução',
-	accounts: 'Contas',
-	guides: 'Guias',
 	kindLabel: 'Tipo de fonte',
 	add: 'Adicionar fonte',
 	addTitle: 'Adicionar uma fonte',

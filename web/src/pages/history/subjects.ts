@@ -1,5 +1,5 @@
 /** Finds what a history can be about. */
-import { api, ok } from '$lib/api';
+import { api, listed, ok } from '$lib/api';
 
 const LISTED_MAX = 20;
 
@@ -28,7 +28,7 @@ export async function findStreams(search: string, signal: AbortSignal) {
 /** Returns the streams of a channel in the order of failover. */
 export async function streamsOf(id: number, signal: AbortSignal) {
 	const params = { path: { id } };
-	const found = await ok(api.GET('/api/channels/channels/{id}/streams/', { params, signal }));
+	const found = listed(await ok(api.GET('/api/channels/channels/{id}/streams/', { params, signal })));
 	return found.map((it) => ({ id: it.id, name: it.name }));
 }
 

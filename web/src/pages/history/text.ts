@@ -1,7 +1,6 @@
 import { number, plural, texts } from '$lib/i18n';
 
 export const text = texts('history', {
-	title: 'History',
 	intro:
 		'Measured every ten seconds and kept on this gateway: five-minute steps for two days, hours for 60 days.',
 	/** Of a gateway that is a node of a cluster. */
@@ -61,5 +60,4 @@ export const text = texts('history', {
 	notUsed: 'not in use',
 	asTable: 'As a table',
 	time: 'Time',
-	link: 'History',
 });

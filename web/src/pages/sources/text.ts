@@ -3,10 +3,7 @@ import { bytes, number, plural, texts } from '$lib/i18n';
 const streams = (n: number) => plural(n, '1 stream', `${number(n)} streams`);
 
 export const text = texts('sources', {
-	title: 'Sources',
 	playlists: 'Playlists',
-	accounts: 'Accounts',
-	guides: 'Guides',
 	kindLabel: 'Kind of source',
 	add: 'Add source',
 	addTitle: 'Add a source',
