@@ -1,9 +1,9 @@
 import { waitFor } from '@testing-library/svelte';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { session } from '$lib/auth';
-import type { HlsListener } from './hlsPlayer';
 import { pat, withSounds } from '../../testing/programMap';
 import { CodecProbe } from './codecs';
+import type { HlsListener } from './hlsPlayer';
 import { LivePlayer } from './player.svelte';
 
 /** What a script does with the loader of the page. */
@@ -26,16 +26,16 @@ vi.mock('mpegts.js', () => ({
 		BaseLoader: class {},
 		ErrorTypes: { MEDIA_ERROR: 'MediaError', NETWORK_ERROR: 'NetworkError' },
 		Events: { ERROR: 'error' },
-		createPlayer: (_source: unknown, config: { customLoader: new () => TestLoader }) => (
-			(scripts.loader = config.customLoader),
-			{
+		createPlayer: (_source: unknown, config: { customLoader: new () => TestLoader }) => {
+			scripts.loader = config.customLoader;
+			return {
 				on: (_name: string, handler: typeof scripts.failMpegts) => (scripts.failMpegts = handler),
 				attachMediaElement: () => undefined,
 				load: () => undefined,
 				play: async () => undefined,
 				destroy: () => undefined,
-			}
-		),
+			};
+		},
 	},
 }));
 vi.mock('./hlsPlayer', () => ({
