@@ -17,6 +17,8 @@ const NOTES_MAX: usize = 16;
 const NOTES_KEPT_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 /// The score of a stream about which nothing is known.
 pub const SCORE_UNKNOWN: u8 = 50;
+/// A stream with a lower score fails more often than it plays.
+pub const SCORE_FAILING_BELOW: u8 = 40;
 
 /// After this time without a play, a score is half as far from [`SCORE_UNKNOWN`]; in milliseconds.
 const HALF_LIFE_MS: f64 = 24.0 * 60.0 * 60.0 * 1000.0;

@@ -74,7 +74,8 @@ pub async fn run(
     // Nobody but browsers on this machine needs no password; it is printed for all others.
     let password = Uuid::new_v4().simple().to_string();
     let admin = create_admin(&store, &password).await?;
-    let gateway = Gateway::start(config, store, runtimes).await?;
+    let mut gateway = Gateway::start(config, store, runtimes.clone()).await?;
+    gateway.keep_temporary_history(&runtimes);
     gateway.show_demo(Demo { admin, switches: source.switches() });
 
     let player = player_origin(&gateway);

@@ -372,6 +372,12 @@ impl Gateway {
         self.backup_schedule = Some(AbortOnDropHandle::new(runtimes.work.spawn(schedule)));
     }
 
+    /// Keeps the history of rates and viewers in the folder of a temporary store, which is deleted with it.
+    pub(crate) fn keep_temporary_history(&mut self, runtimes: &Runtimes) {
+        self.context.operation.history.keep_in(self.context.models.store.folder());
+        self.keep_history(runtimes);
+    }
+
     /// Keeps the history of rates and viewers in the data folder.
     pub(crate) fn keep_history(&mut self, runtimes: &Runtimes) {
         let following = self.context.operation.history.clone().follow();

@@ -114,6 +114,11 @@ impl Store {
         Ok(store)
     }
 
+    /// Returns the folder of the store. That of a temporary store is deleted with everything in it at the end of the store.
+    pub fn folder(&self) -> &Path {
+        &self.shared.folder
+    }
+
     /// Returns the folder of the store, unless the store is temporary.
     pub fn lasting_folder(&self) -> Option<&Path> {
         (!self.writer.is_temporary()).then_some(&*self.shared.folder)

@@ -71,6 +71,9 @@ async fn only_a_page_on_the_machine_of_the_demo_is_signed_in_without_a_password(
     let api = Api::stranger_at(address).bearer(token);
     let sources = api.get("/api/demo/sources/").await.body["results"].take();
     assert_eq!((sources.as_array().map(Vec::len), &sources[0]["is_running"]), (Some(6), &json!(true)));
+    // Regression: the page said that the history is off.
+    let history = api.get("/api/core/history/").await.body;
+    assert_eq!((&history["scope"], &history["is_kept"]), (&json!("gateway"), &json!(true)));
     let stopped = api.post("/api/demo/sources/testcard-a/", json!({ "is_running": false })).await;
     assert_eq!((stopped.status, &stopped.body["is_running"]), (200, &json!(false)));
     assert_eq!(api.get("/api/demo/sources/").await.body["results"][0]["is_running"], false);

@@ -121,6 +121,36 @@ mod slow {
         }
 
         #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn a_viewer_chooses_a_sound_that_the_browser_does_not_offer() {
+            let output = "-map 0:v -map 1:a -map 1:a -metadata:s:a:0 language=deu -metadata:s:a:1 language=eng \
+                -t 60 -c:v libx264 -preset ultrafast -g 25 -pix_fmt yuv420p -c:a aac";
+            let output: Vec<&str> = output.split_whitespace().collect();
+            let clip = Clip::make("watch-sounds", &TEST_PICTURE, &output).await;
+            let provider = Provider::start();
+            provider.path("/news.ts").plays(clip);
+            let gateway = TestGateway::with_list(&provider.playlist(&[("news", "News", "/news.ts")])).await;
+            let kid = person(&gateway, "kid", UserLevel::Streamer).await;
+            let path = format!("/watch/{}", gateway.channel("News").uuid);
+            let web = Web::signed_in(&gateway, &kid, &path).await;
+            web.has("video[data-state=playing]").await;
+            plays_on(&web, 2.0).await;
+            // The label of the sound that plays; controls hide by themselves, so a script clicks.
+            let on = "const all = [...document.querySelectorAll('.controls [role=menuitem]')];
+                return all.find((it) => it.querySelector('svg'))?.textContent.trim() ?? ''";
+            web.browser.until("the first sound", on, |it| it == "German").await;
+            let choose = "const all = [...document.querySelectorAll('.controls [role=menuitem]')];
+                all.find((it) => it.textContent.trim() === 'English').click(); return true";
+            web.browser.script(choose).await;
+            web.browser.until("the second sound", on, |it| it == "English").await;
+            web.has("video[data-state=playing]").await;
+            plays_on(&web, 2.0).await;
+            let sound = "return document.querySelector('video').webkitAudioDecodedByteCount";
+            web.browser.until("sound", sound, |it| it.as_u64() > Some(0)).await;
+            assert_eq!((provider.open(), gateway.gateway.counts().transcoders), (1, 0));
+            web.is_clean().await;
+        }
+
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
         async fn a_channel_goes_on_in_a_small_frame_and_now_shows_its_picture() {
             let output = "-t 60 -c:v libx264 -preset ultrafast -g 25 -pix_fmt yuv420p -c:a aac";
             let output: Vec<&str> = output.split(' ').collect();

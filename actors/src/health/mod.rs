@@ -37,6 +37,8 @@ const MEASURE_PERIOD: Duration = Duration::from_secs(10);
 const WRITE_PERIOD: Duration = Duration::from_secs(60);
 /// Maximum number of streams in one write to the store; the others follow with the next one.
 const WRITTEN_MAX: usize = 1_000;
+/// Maximum number of streams whose failures are counted until somebody takes them; those of others are not counted.
+const FAILURES_MAX: usize = 4_096;
 
 /// The health of all streams that were played. Cheap to clone.
 #[derive(Clone, Default)]
@@ -49,6 +51,8 @@ struct Inner {
     streams: HashMap<StreamId, StreamHealth>,
     /// Streams that differ from the store, those dropped from the table included.
     changed: BTreeSet<StreamId>,
+    /// Failures and losses of streams since they were taken last.
+    failures: HashMap<StreamId, u32>,
     plays: Vec<Weak<PlayMeter>>,
     files: FileTable,
 }
@@ -77,6 +81,12 @@ impl HealthTable {
         self.inner.lock().streams.iter().map(|(id, it)| (*id, it.score(now))).collect()
     }
 
+    /// Takes the streams that failed to open or were lost since the last call, with the number. Failures of accounts, such
+    /// as a full one, do not count.
+    pub fn take_failures(&self) -> HashMap<StreamId, u32> {
+        std::mem::take(&mut self.inner.lock().failures)
+    }
+
     /// Replaces the health of a stream.
     #[cfg(any(test, feature = "testing"))]
     pub fn put(&self, health: StreamHealth) {
@@ -95,6 +105,9 @@ impl HealthTable {
             Scope::Stream => FailureSide::Stream,
             Scope::Candidate => FailureSide::Account,
         };
+        if played.is_some() || side == FailureSide::Stream {
+            self.inner.lock().note_failure(stream);
+        }
         self.change(stream, |health, at| match played {
             Some(played) => {
                 health.lost(cause.label(), u64::try_from(played.as_millis()).unwrap_or(u64::MAX), at)
@@ -224,6 +237,15 @@ impl HealthTable {
             }
         }
         Ok(())
+    }
+}
+
+impl Inner {
+    fn note_failure(&mut self, stream: StreamId) {
+        if self.failures.len() < FAILURES_MAX || self.failures.contains_key(&stream) {
+            let n = self.failures.entry(stream).or_default();
+            *n = n.saturating_add(1);
+        }
     }
 }
 

@@ -37,6 +37,11 @@ async fn plays_show_outcomes_causes_and_the_time_to_the_first_packet() {
     let scores = [1, 2, 3].map(|id| table.score(StreamId(id)).unwrap());
     assert!(scores[0] < 50 && scores[2] > 50 && scores[1] < scores[2], "{scores:?}");
     assert_eq!(table.score(StreamId(4)), None);
+    let failures = table.take_failures();
+    let counted =
+        [a, b, c].map(|it| (it.failures + it.losses, failures.get(&it.stream).copied().unwrap_or_default()));
+    assert!(counted.iter().all(|(known, taken)| known == taken), "{counted:?}");
+    assert!(table.take_failures().is_empty(), "each failure is taken once");
 }
 
 #[tokio::test(start_paused = true)]

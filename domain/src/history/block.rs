@@ -132,7 +132,8 @@ impl Block {
     pub fn shrink(&mut self) {
         for kind in SubjectKind::ALL {
             let of_kind = self.samples.iter().filter(|it| it.0.kind() == kind);
-            let mut found: Vec<_> = of_kind.map(|(subject, sample)| (sample.weight(), *subject)).collect();
+            let mut found: Vec<_> =
+                of_kind.map(|(subject, sample)| (sample.weight(kind), *subject)).collect();
             if found.len() <= kind.subjects_max() {
                 continue;
             }

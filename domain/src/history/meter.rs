@@ -15,6 +15,8 @@ pub struct Reading {
     pub sources: Vec<SourceReading>,
     pub viewers: Vec<ViewerReading>,
     pub accounts: Vec<(HistorySubject, SlotReading)>,
+    /// The streams that failed to open or were lost since the last reading, with the number.
+    pub failures: Vec<(HistorySubject, u32)>,
 }
 
 /// Counters of the whole gateway.
@@ -45,6 +47,8 @@ pub struct SourceReading {
     pub key: CounterKey,
     /// The channel and the account.
     pub subjects: Vec<HistorySubject>,
+    /// The stream that plays.
+    pub stream: Option<HistorySubject>,
     pub bytes_in: u64,
     pub failovers: u64,
     pub losses: u64,
@@ -74,6 +78,8 @@ pub struct ViewerReading {
 pub struct Meter {
     /// Bytes, failovers and losses of the last reading; `None` before the first.
     before: Option<BTreeMap<CounterKey, [u64; 3]>>,
+    /// The stream that each source plays or played last.
+    streams: BTreeMap<CounterKey, HistorySubject>,
 }
 
 /// Key of the counters of the gateway.
@@ -83,8 +89,8 @@ const TOTALS_OUT: CounterKey = ("gateway", 1);
 impl Meter {
     /// Adds what happened since the last reading to a block. The first reading adds nothing.
     pub fn read(&mut self, reading: &Reading, seconds: u32, block: &mut Block) {
-        let Self { before } = self;
-        let mut now = BTreeMap::new();
+        let Self { before, streams } = self;
+        let (mut now, mut now_streams) = (BTreeMap::new(), BTreeMap::new());
         let mut grown = |key: CounterKey, counters: [u64; 3]| {
             now.insert(key, counters);
             let last = before.as_ref().map(|it| it.get(&key).copied().unwrap_or_default());
@@ -95,7 +101,15 @@ impl Meter {
         let mut samples = Samples { seconds, by_subject: BTreeMap::new() };
         samples.add_gateway(reading, &mut grown);
         for it in &reading.sources {
-            samples.add_source(it, grown(it.key, [it.bytes_in, it.failovers, it.losses]));
+            let counters = grown(it.key, [it.bytes_in, it.failovers, it.losses]);
+            samples.add_source(it, counters);
+            let last = streams.get(&it.key).copied();
+            samples.add_stream(it, last, counters);
+            now_streams.extend(it.stream.or(last).map(|stream| (it.key, stream)));
+        }
+        for (stream, n) in &reading.failures {
+            let sample = samples.sample(*stream);
+            sample.losses = sample.losses.saturating_add(*n);
         }
         for it in &reading.viewers {
             samples.add_viewer(it, grown(it.key, [it.bytes_out, 0, 0])[0]);
@@ -103,6 +117,7 @@ impl Meter {
         for (subject, slots) in &reading.accounts {
             samples.add_slots(*subject, *slots);
         }
+        *streams = now_streams;
         if before.replace(now).is_some() && seconds > 0 {
             samples.add_to(block);
         }
@@ -149,6 +164,29 @@ impl Samples {
         }
     }
 
+    /// Adds the growth of a source to the stream that it plays, and what viewers miss to the stream that it played last.
+    fn add_stream(
+        &mut self,
+        source: &SourceReading,
+        last: Option<HistorySubject>,
+        [bytes_in, failovers, _]: [u64; 3],
+    ) {
+        let seconds = self.seconds;
+        // Of several failovers between two readings, only the first is known to lead away from the last stream.
+        if let Some(last) = last.filter(|_| failovers > 0) {
+            let sample = self.sample(last);
+            sample.failovers = sample.failovers.saturating_add(1);
+        }
+        let Some(stream) = source.stream.or(last) else { return };
+        let sample = self.sample(stream);
+        sample.bytes_in = sample.bytes_in.saturating_add(bytes_in);
+        match source.state {
+            SourceState::Playing => sample.playing_seconds = seconds,
+            SourceState::Failing => sample.failing_seconds = seconds,
+            SourceState::Other => {}
+        }
+    }
+
     fn add_viewer(&mut self, viewer: &ViewerReading, bytes_out: u64) {
         // A viewer of several sources of one account is one viewer of it.
         for subject in viewer.subjects.iter().collect::<BTreeSet<_>>() {
@@ -183,7 +221,7 @@ fn small(number: u64) -> u32 {
 mod tests {
     use super::*;
     use crate::history::block::Resolution;
-    use crate::ids::{AccountId, ChannelId, UserId};
+    use crate::ids::{AccountId, ChannelId, StreamId, UserId};
 
     const CHANNEL: HistorySubject = HistorySubject::Channel(ChannelId(7));
     const ACCOUNT: HistorySubject = HistorySubject::Account(AccountId(1));
@@ -194,10 +232,18 @@ mod tests {
         let slots = SlotReading { n_used: 1, limit: 2 };
         let gateway = Totals { bytes_in, bytes_out, slots, recording_bytes: 9, ..Totals::default() };
         let (key, subjects) = (("channel", 7), vec![CHANNEL, ACCOUNT]);
-        let source =
-            SourceReading { key, subjects, bytes_in, failovers: bytes_in / 10_000, losses: 0, state };
+        let source = SourceReading {
+            key,
+            subjects,
+            stream: None,
+            bytes_in,
+            failovers: bytes_in / 10_000,
+            losses: 0,
+            state,
+        };
         let viewer = ViewerReading { key: ("client", 1), subjects: vec![CHANNEL, USER], bytes_out };
-        Reading { gateway, sources: vec![source], viewers: vec![viewer], accounts: vec![(ACCOUNT, slots)] }
+        let accounts = vec![(ACCOUNT, slots)];
+        Reading { gateway, sources: vec![source], viewers: vec![viewer], accounts, failures: Vec::new() }
     }
 
     #[test]
@@ -229,5 +275,37 @@ mod tests {
         let account = block.samples()[&ACCOUNT];
         assert_eq!((account.bytes_in, account.slot_seconds, account.slots_limit), (12_500, 20, 2));
         assert_eq!((block.samples()[&USER].bytes_in, block.samples()[&USER].bytes_out), (0, 1_500));
+    }
+
+    const ONE: HistorySubject = HistorySubject::Stream(StreamId(1));
+    const TWO: HistorySubject = HistorySubject::Stream(StreamId(2));
+
+    #[test]
+    fn a_stream_has_its_bytes_and_times_and_the_failovers_away_from_it() {
+        use SourceState::{Failing, Other, Playing};
+        let (mut meter, mut block) = (Meter::default(), Block::new(0, Resolution::FINE));
+        // The stream that plays, its state, the bytes and failovers of the channel, and the failures of streams.
+        for (stream, state, bytes_in, failovers, failures) in [
+            (Some(ONE), Playing, 1_000, 0, &[][..]),
+            (Some(ONE), Playing, 3_000, 0, &[]),
+            (None, Failing, 3_500, 0, &[(ONE, 2)]),
+            (Some(TWO), Playing, 4_500, 1, &[]),
+            (Some(ONE), Playing, 5_500, 3, &[(TWO, 1)]),
+            (None, Other, 5_500, 3, &[]),
+        ] {
+            let key = ("channel", 7);
+            let subjects = vec![CHANNEL];
+            let source = SourceReading { key, subjects, stream, bytes_in, failovers, losses: 0, state };
+            let reading =
+                Reading { sources: vec![source], failures: failures.to_vec(), ..Reading::default() };
+            meter.read(&reading, 10, &mut block);
+        }
+        let values = |subject| {
+            let it: HistorySample = block.samples()[&subject];
+            (it.bytes_in, it.playing_seconds, it.failing_seconds, it.failovers, it.losses)
+        };
+        assert_eq!(values(ONE), (3_500, 20, 10, 1, 2));
+        assert_eq!(values(TWO), (1_000, 10, 0, 1, 1));
+        assert_eq!(values(CHANNEL), (4_500, 30, 10, 3, 0));
     }
 }

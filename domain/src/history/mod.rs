@@ -8,7 +8,7 @@ pub mod meter;
 pub mod series;
 pub mod settings;
 
-use crate::ids::{AccountId, ChannelId, UserId};
+use crate::ids::{AccountId, ChannelId, StreamId, UserId};
 
 /// The subject of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,6 +18,7 @@ pub enum HistorySubject {
     Account(AccountId),
     Channel(ChannelId),
     User(UserId),
+    Stream(StreamId),
 }
 
 /// A kind of subjects.
@@ -27,19 +28,22 @@ pub enum SubjectKind {
     Account,
     Channel,
     User,
+    Stream,
 }
 
 impl SubjectKind {
     /// All kinds, in the order of their numbers in files.
-    pub const ALL: [Self; 4] = [Self::Gateway, Self::Account, Self::Channel, Self::User];
+    pub const ALL: [Self; 5] = [Self::Gateway, Self::Account, Self::Channel, Self::User, Self::Stream];
 
-    /// Returns the maximum number of subjects of this kind in one step of time. The busiest are kept.
+    /// Returns the maximum number of subjects of this kind in one step of time. The busiest are kept, of streams those that
+    /// failed first.
     pub const fn subjects_max(self) -> usize {
         match self {
             Self::Gateway => 1,
             Self::Account => 63,
             Self::Channel => 192,
             Self::User => 128,
+            Self::Stream => 184,
         }
     }
 
@@ -57,6 +61,7 @@ impl HistorySubject {
             Self::Account(_) => SubjectKind::Account,
             Self::Channel(_) => SubjectKind::Channel,
             Self::User(_) => SubjectKind::User,
+            Self::Stream(_) => SubjectKind::Stream,
         }
     }
 
@@ -66,6 +71,7 @@ impl HistorySubject {
             Self::Account(id) => id.0,
             Self::Channel(id) => id.0,
             Self::User(id) => id.0,
+            Self::Stream(id) => id.0,
         }
     }
 
@@ -75,6 +81,7 @@ impl HistorySubject {
             SubjectKind::Account => Self::Account(AccountId(id)),
             SubjectKind::Channel => Self::Channel(ChannelId(id)),
             SubjectKind::User => Self::User(UserId(id)),
+            SubjectKind::Stream => Self::Stream(StreamId(id)),
         }
     }
 }
@@ -96,8 +103,9 @@ pub struct HistorySample {
     pub viewers_max: u32,
     /// Time in which a stream played, in seconds.
     pub playing_seconds: u32,
-    /// Time in which viewers waited for a stream, in seconds.
+    /// Time in which viewers waited for a stream, in seconds. Of a stream: in which they waited after it had failed.
     pub failing_seconds: u32,
+    /// Failovers; of a stream, those away from it.
     pub failovers: u32,
     /// Streams that failed to open, and sources lost.
     pub losses: u32,
@@ -130,9 +138,12 @@ impl HistorySample {
         self.recording_bytes = self.recording_bytes.max(other.recording_bytes);
     }
 
-    /// Returns what decides which subjects are the busiest: bytes, then viewers, then slots.
-    fn weight(&self) -> (u64, u64, u64) {
-        (self.bytes_in.saturating_add(self.bytes_out), self.viewer_seconds, self.slot_seconds)
+    /// Returns what decides which subjects of a kind are kept: bytes, then viewers, then slots. Streams that failed come
+    /// before all that did not, because a stream that never opens has no bytes.
+    fn weight(&self, kind: SubjectKind) -> (u32, u64, u64, u64) {
+        let failures =
+            if kind == SubjectKind::Stream { self.losses.saturating_add(self.failovers) } else { 0 };
+        (failures, self.bytes_in.saturating_add(self.bytes_out), self.viewer_seconds, self.slot_seconds)
     }
 }
 
@@ -175,7 +186,7 @@ mod tests {
 
     fn any_block() -> impl Strategy<Value = Block> {
         let subject =
-            (0_usize..4, 0_u32..40).prop_map(|(kind, id)| HistorySubject::new(SubjectKind::ALL[kind], id));
+            (0_usize..5, 0_u32..40).prop_map(|(kind, id)| HistorySubject::new(SubjectKind::ALL[kind], id));
         prop::collection::vec((subject, any_sample()), 0..20).prop_map(|samples| {
             let mut block = Block::new(0, Resolution::FINE);
             samples.iter().for_each(|(subject, sample)| block.add(*subject, sample, 10));
@@ -258,6 +269,22 @@ mod tests {
     }
 
     #[test]
+    fn streams_that_failed_are_kept_before_those_that_played() {
+        let mut block = gateway_block(0, &HistorySample { seconds: 300, ..HistorySample::default() });
+        for id in 0..400_u32 {
+            // The first ones never opened.
+            let (bytes_in, losses) = if id < 10 { (0, 1) } else { (u64::from(id), 0) };
+            let sample = HistorySample { seconds: 300, bytes_in, losses, ..HistorySample::default() };
+            block.add(HistorySubject::Stream(StreamId(id)), &sample, 1_000);
+        }
+        block.shrink();
+        let stream =
+            |id| block.sample(HistorySubject::Stream(StreamId(id))).map(|it| (it.bytes_in, it.losses));
+        assert_eq!([stream(0), stream(9), stream(10)], [Some((0, 1)), Some((0, 1)), None]);
+        assert_eq!([stream(225), stream(226)], [None, Some((226, 0))]);
+    }
+
+    #[test]
     fn a_full_block_fits_into_its_place() {
         let mut block = Block::new(0, Resolution::FINE);
         for kind in SubjectKind::ALL {
@@ -266,8 +293,9 @@ mod tests {
             }
         }
         block.shrink();
-        for (kinds, size) in [(&KINDS[..], 24_576), (&[SubjectKind::Gateway, SubjectKind::User][..], 12_288)]
-        {
+        let with = |kind| [SubjectKind::Gateway, kind];
+        let (users, streams) = (with(SubjectKind::User), with(SubjectKind::Stream));
+        for (kinds, size) in [(&KINDS[..], 24_576), (&users[..], 12_288), (&streams[..], 16_384)] {
             assert_eq!(block_bytes(kinds), size);
             assert!(block.part(kinds).encode().len() <= size);
         }

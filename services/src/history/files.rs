@@ -10,10 +10,13 @@ use domain::history::{HistorySubject, SubjectKind};
 use storage::create_folder;
 use tracing::warn;
 
-/// The kinds in the files of everything but users.
+/// The kinds in the files of everything but users and streams.
 const SHARED_KINDS: [SubjectKind; 3] = [SubjectKind::Gateway, SubjectKind::Account, SubjectKind::Channel];
 /// The kinds in the files of users. The gateway tells in which time it measured.
 const USER_KINDS: [SubjectKind; 2] = [SubjectKind::Gateway, SubjectKind::User];
+
+/// The kinds in the files of streams.
+const STREAM_KINDS: [SubjectKind; 2] = [SubjectKind::Gateway, SubjectKind::Stream];
 
 /// A file with the blocks of one resolution. All methods block.
 #[derive(Debug)]
@@ -225,19 +228,24 @@ pub(super) fn fine_starts(hour: i64) -> impl Iterator<Item = i64> {
 pub(super) struct HistoryFiles {
     pub(super) shared: FilePair,
     pub(super) users: FilePair,
+    pub(super) streams: FilePair,
 }
 
 impl HistoryFiles {
     pub(super) fn new(folder: &Path) -> Self {
-        let (shared, users) = (&SHARED_KINDS, &USER_KINDS);
         Self {
-            shared: FilePair::new(folder, "gateway", shared),
-            users: FilePair::new(folder, "users", users),
+            shared: FilePair::new(folder, "gateway", &SHARED_KINDS),
+            users: FilePair::new(folder, "users", &USER_KINDS),
+            streams: FilePair::new(folder, "streams", &STREAM_KINDS),
         }
     }
 
     /// Returns the files that have the samples of a subject.
     pub(super) fn with(&self, subject: HistorySubject) -> &FilePair {
-        if subject.kind() == SubjectKind::User { &self.users } else { &self.shared }
+        match subject.kind() {
+            SubjectKind::User => &self.users,
+            SubjectKind::Stream => &self.streams,
+            _ => &self.shared,
+        }
     }
 }

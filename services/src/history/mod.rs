@@ -87,6 +87,11 @@ impl History {
         Self(Arc::new(Inner { parts, state, files: Mutex::new(files), warned_at, is_measuring }))
     }
 
+    /// Keeps the files in another folder from now on, such as that of a temporary store.
+    pub fn keep_in(&self, folder: &Path) {
+        *self.0.files.lock() = HistoryFiles::new(&folder.join(FOLDER));
+    }
+
     /// Returns whether anything is kept about a subject.
     pub fn keeps(&self, subject: HistorySubject) -> bool {
         let settings = history_settings(&self.0.parts.models);
@@ -101,6 +106,7 @@ impl History {
         let check = |inner: &Inner| {
             let files = inner.files.lock();
             files.shared.check()?;
+            files.streams.check()?;
             files.users.check()
         };
         self.on_disk("check", Box::new(check)).await;
@@ -257,8 +263,9 @@ impl Inner {
         loop {
             let Some(block) = self.state.lock().unwritten.front().cloned() else { return Ok(()) };
             files.shared.add(&block)?;
-            // A block that was added is not added again, whatever happens to the part of the users.
+            // A block that was added is not added again, whatever happens to the parts of the streams and of the users.
             self.state.lock().unwritten.pop_front();
+            files.streams.add(&block)?;
             if has_users {
                 files.users.add(&block)?;
             }
@@ -268,6 +275,7 @@ impl Inner {
     fn close_hours(&self, settings: HistorySettings, now: i64) -> io::Result<()> {
         let files = self.files.lock();
         files.shared.close_hours(now)?;
+        files.streams.close_hours(now)?;
         if settings.has_users() { files.users.close_hours(now) } else { Ok(()) }
     }
 

@@ -32,8 +32,10 @@ impl HistoryParts {
         let statuses = self.switchboard.overview().await.ok()?;
         let system = self.system.upgrade()?;
         let (counts, slots) = (system.counts(), system.slots());
+        let failures = system.health().take_failures();
         drop(system);
-        let mut reading = Reading::default();
+        let failures = failures.into_iter().map(|(id, n)| (HistorySubject::Stream(id), n)).collect();
+        let mut reading = Reading { failures, ..Reading::default() };
         self.add_slots(&slots, &mut reading);
         let subjects = Subjects::new(&self.models, has_users);
         for status in statuses.iter().filter_map(|it| it.status.as_ref()) {
@@ -133,6 +135,7 @@ impl<'a> Subjects<'a> {
         reading.sources.push(SourceReading {
             key: ("channel", run),
             subjects: channel.into_iter().chain(account).collect(),
+            stream: status.playing.filter(|_| has_source).map(HistorySubject::Stream),
             bytes_in: status.bytes_in,
             failovers: status.n_failovers,
             losses: status.n_losses,
@@ -155,6 +158,7 @@ impl<'a> Subjects<'a> {
         reading.sources.push(SourceReading {
             key,
             subjects: account.into_iter().collect(),
+            stream: None,
             bytes_in: session.bytes_read,
             failovers: 0,
             losses: 0,

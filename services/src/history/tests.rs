@@ -6,7 +6,7 @@ use std::path::Path;
 
 use domain::history::block::{Block, Resolution};
 use domain::history::{HistorySample, HistorySubject};
-use domain::ids::{ChannelId, UserId};
+use domain::ids::{ChannelId, StreamId, UserId};
 use tempfile::TempDir;
 
 use super::files::{HistoryFiles, RingFile};
@@ -59,6 +59,35 @@ fn a_file_has_a_fixed_size_and_the_newest_steps() {
     assert_eq!(read(&files.shared.fine, NEWS, starts), [None, Some(2), Some(3)]);
     assert_eq!(size_of(folder.path(), "gateway-5m.ring"), 576 * 24_576);
     assert_eq!(read(&files.shared.fine, ANNA, [HOUR + 300]), [Some(0)], "users have files of their own");
+}
+
+#[test]
+fn streams_have_files_of_their_own_within_their_size() {
+    let (folder, files) = files();
+    let stream = HistorySubject::Stream(StreamId(5));
+    let mut both = block(HOUR, 4);
+    for id in 1..=400 {
+        let sample = HistorySample { seconds: 300, bytes_out: id.into(), ..HistorySample::default() };
+        both.add(HistorySubject::Stream(StreamId(id)), &sample, 1_000);
+    }
+    let losses = HistorySample { losses: 1, ..HistorySample::default() };
+    both.add(stream, &losses, 1_000);
+    files.shared.add(&both).unwrap();
+    files.streams.add(&both).unwrap();
+    files.streams.close_hours(HOUR + 3_600).unwrap();
+    assert_eq!(files.with(stream).fine.resolution, Resolution::FINE);
+    for file in [&files.streams.fine, &files.streams.coarse] {
+        assert_eq!(read(file, stream, [HOUR]), [Some(5)]);
+        assert_eq!(
+            read(file, HistorySubject::Stream(StreamId(6)), [HOUR]),
+            [None],
+            "it was not one of the busiest"
+        );
+    }
+    assert_eq!(read(&files.streams.fine, NEWS, [HOUR]), [Some(0)]);
+    let sizes = ["streams-5m.ring", "streams-1h.ring"].map(|it| size_of(folder.path(), it));
+    assert_eq!(sizes, [576 * 16_384, 1_440 * 16_384]);
+    assert_eq!(size_of(folder.path(), "gateway-5m.ring"), 576 * 24_576, "not larger than without streams");
 }
 
 #[test]

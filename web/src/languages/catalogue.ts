@@ -39,6 +39,7 @@ import type { text as shellText } from '../shell/text';
 import type { text as slotsText } from '../pages/slots/text';
 import type { text as sourcesText } from '../pages/sources/text';
 import type { stateWords } from '../lib/ui/state';
+import type { titles as titlesText } from '../shell/titlesText';
 import type { text as usersText } from '../pages/users/text';
 import type { text as viewersText } from '../pages/viewers/text';
 import type { text as watchText } from '../pages/watch/text';
@@ -88,6 +89,7 @@ export interface Catalogue {
 	slots: Texts<typeof slotsText>;
 	sources: Texts<typeof sourcesText>;
 	states: Texts<typeof stateWords>;
+	titles: Texts<typeof titlesText>;
 	users: Texts<typeof usersText>;
 	viewers: Texts<typeof viewersText>;
 	watch: Texts<typeof watchText>;

@@ -9,6 +9,24 @@ test('a page below another one has an address of its own', () => {
 	expect(pageOf([])).toBeUndefined();
 });
 
+test('the navigation needs no texts of a page but its title', () => {
+	const sources = import.meta.glob<string>('../pages/*/page.ts', {
+		query: '?raw',
+		import: 'default',
+		eager: true,
+	});
+	expect(Object.keys(sources)).toHaveLength(pages.length);
+	for (const [path, source] of Object.entries(sources)) {
+		const imported = [...source.matchAll(/^import .* from '(.*)';$/gm)].map((it) => it[1] ?? '');
+		// What is imported is in the first load; a page itself loads when it is opened.
+		expect(
+			imported.filter((it) => !it.startsWith('$lib/')),
+			path,
+		).toEqual(['../../shell/titlesText']);
+	}
+	expect(pages.map((it) => it.title()).every((it) => it !== '')).toBe(true);
+});
+
 test('no two pages have one path, or one place in the navigation', () => {
 	expect(new Set(pages.map((it) => it.path)).size).toBe(pages.length);
 	expect(new Set(pages.map((it) => it.order)).size).toBe(pages.length);

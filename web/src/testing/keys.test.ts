@@ -16,7 +16,7 @@ const UNIQUE: Record<string, string> = {
 	'pages/channels/ChannelEditor.svelte: fields (field)': 'constants',
 	'pages/channels/NumberPlan.svelte: changes.slice(0, SHOWN_MAX) (it.channel.id)':
 		'ids; a plan has each channel once',
-	'pages/channels/ProblemFilter.svelte: FILTERED (only)': 'constants',
+	'pages/channels/ProblemFilter.svelte: PROBLEMS (only)': 'constants',
 	'pages/channels/StreamEditor.svelte: provided (field)': 'constants',
 	'pages/common/guide/AssignGuide.svelte: value.result.candidates (candidate.epg_data_id)':
 		'ids of guide channels; the gateway compares each one once',

@@ -1,12 +1,14 @@
-//! `/api/core/history/`: rates, viewers, slots and failovers over days and weeks.
+//! `/api/core/history/`: rates, viewers, slots, failovers and the health of streams over days and weeks.
 
 use actors::now_ms;
 use domain::history::series::{POINTS_MAX, POINTS_MIN, Series};
 use domain::history::settings::DAYS_MAX;
 use domain::history::{HistorySample, HistorySubject, SubjectKind};
-use domain::ids::{AccountId, ChannelId, UserId};
+use domain::ids::{AccountId, ChannelId, StreamId, UserId};
+use domain::stream::Stream;
 use resource_derive::{Query, View};
 use route_frame::access::ADMIN;
+use route_frame::blocking::run_blocking;
 use route_frame::call::Call;
 use route_frame::route::Route;
 use route_frame::value::Time;
@@ -22,7 +24,7 @@ pub(crate) struct HistoryQuery {
     /// Subject of the history; the gateway by default.
     #[field(example = "channel")]
     scope: Option<Named<SubjectKind>>,
-    /// Id of the account, channel or user.
+    /// Id of the account, channel, stream or user.
     #[field(at_least = 1, example = "7")]
     id: Option<u32>,
     /// Begin; a day before the end by default.
@@ -36,7 +38,13 @@ pub(crate) struct HistoryQuery {
     points: Option<usize>,
 }
 
-choice!(SubjectKind { Gateway = "gateway", Account = "account", Channel = "channel", User = "user" });
+choice!(SubjectKind {
+    Gateway = "gateway",
+    Account = "account",
+    Channel = "channel",
+    User = "user",
+    Stream = "stream"
+});
 
 /// The history of a subject in steps of equal length. In a cluster, it is that of the node that answers.
 #[derive(Clone, Debug, Serialize, View)]
@@ -45,10 +53,10 @@ pub(crate) struct HistoryView {
     /// Subject of the history.
     #[field(example = "channel")]
     scope: Named<SubjectKind>,
-    /// Id of the account, channel or user; `null` for the gateway.
+    /// Id of the account, channel, stream or user; `null` for the gateway.
     #[field(example = "7")]
     id: Option<u32>,
-    /// Name of the account, channel or user; `null` for the gateway.
+    /// Name of the account, channel, stream or user; `null` for the gateway.
     #[field(example = "News")]
     name: Option<String>,
     /// Name of the node that answers; `null` without a cluster.
@@ -91,13 +99,13 @@ pub(crate) struct HistorySeriesView {
     slots_max: Option<Vec<Option<u64>>>,
     /// Limit of the slots; 0 without a limit.
     slots_limit: Option<Vec<Option<u64>>>,
-    /// Seconds in which the channel played.
+    /// Seconds in which the channel or the stream played.
     playing_seconds: Option<Vec<Option<u64>>>,
-    /// Seconds in which viewers of the channel waited for a stream.
+    /// Seconds in which viewers of the channel waited for a stream. Of a stream: in which they waited after it had failed.
     failing_seconds: Option<Vec<Option<u64>>>,
-    /// Number of failovers to another stream.
+    /// Number of failovers to another stream; of a stream, those away from it.
     failovers: Option<Vec<Option<u64>>>,
-    /// Number of streams that failed to open and of sources that were lost.
+    /// Number of streams that failed to open and of sources that were lost; of a stream, how often it failed or was lost.
     losses: Option<Vec<Option<u64>>>,
     /// Size of the recordings in bytes.
     recording_bytes: Option<Vec<Option<u64>>>,
@@ -115,7 +123,7 @@ pub(super) fn routes() -> Vec<Route> {
 async fn retrieve(call: Call, query: HistoryQuery) -> Result<HistoryView, Refusal> {
     let rest = call.rest();
     let kind = query.scope.map_or(SubjectKind::Gateway, |it| it.0);
-    let (subject, name) = subject(rest, kind, query.id)?;
+    let (subject, name) = subject(rest, kind, query.id).await?;
     let now = now_ms().div_euclid(1_000);
     let (from, until) = span(&query, now)?;
     let points = query.points.unwrap_or(POINTS);
@@ -134,7 +142,7 @@ async fn retrieve(call: Call, query: HistoryQuery) -> Result<HistoryView, Refusa
 }
 
 /// Returns what a request is about, with its name.
-fn subject(
+async fn subject(
     rest: &RestContext,
     kind: SubjectKind,
     id: Option<u32>,
@@ -159,6 +167,12 @@ fn subject(
         }
         SubjectKind::User => {
             (HistorySubject::User(UserId(id)), models.users.load().get(id).map(|it| it.username.clone()))
+        }
+        SubjectKind::Stream => {
+            let store = models.store.clone();
+            let read = move || store.collection::<Stream>().get(id);
+            let stream = run_blocking("read a stream", read).await??;
+            (HistorySubject::Stream(StreamId(id)), stream.map(|it| it.name().to_owned()))
         }
         SubjectKind::Gateway => (HistorySubject::Gateway, None),
     };
@@ -195,16 +209,17 @@ impl HistorySeriesView {
             let value = |it: &HistorySample| hundredths(sum(it), it.seconds);
             is_there.then(|| series.samples.iter().map(|it| it.as_ref().map(value)).collect())
         };
-        let (is_user, plays) = (has(&[SubjectKind::User]), has(&[SubjectKind::Channel]));
+        let (is_user, is_stream) = (has(&[SubjectKind::User]), has(&[SubjectKind::Stream]));
+        let plays = is_stream || has(&[SubjectKind::Channel]);
         let has_slots = has(&[SubjectKind::Gateway, SubjectKind::Account]);
-        let fails_over = has(&[SubjectKind::Gateway, SubjectKind::Channel]);
+        let fails_over = plays || has(&[SubjectKind::Gateway]);
         Self {
             bitrate_in_kbps: whole(!is_user, |it| kbps(it.bytes_in, it.seconds)),
-            bitrate_out_kbps: whole(true, |it| kbps(it.bytes_out, it.seconds)),
+            bitrate_out_kbps: whole(!is_stream, |it| kbps(it.bytes_out, it.seconds)),
             peak_in_kbps: whole(!is_user, |it| it.peak_in_kbps.into()),
-            peak_out_kbps: whole(true, |it| it.peak_out_kbps.into()),
-            viewers: mean(true, |it| it.viewer_seconds),
-            viewers_max: whole(true, |it| it.viewers_max.into()),
+            peak_out_kbps: whole(!is_stream, |it| it.peak_out_kbps.into()),
+            viewers: mean(!is_stream, |it| it.viewer_seconds),
+            viewers_max: whole(!is_stream, |it| it.viewers_max.into()),
             slots: mean(has_slots, |it| it.slot_seconds),
             slots_max: whole(has_slots, |it| it.slots_max.into()),
             slots_limit: whole(has_slots, |it| it.slots_limit.into()),
@@ -230,9 +245,12 @@ fn hundredths(sum: u64, seconds: u32) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use domain::account::CUSTOM_ACCOUNT;
     use domain::core_settings::HISTORY_SETTINGS;
     use domain::history::block::{Block, Resolution};
     use domain::setting::CoreSetting;
+    use domain::source_url::SourceUrl;
+    use domain::stream::StreamProperties;
     use domain::user::{User, UserLevel};
     use serde_json::{Value, json};
 
@@ -321,12 +339,45 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_stream_has_its_rate_its_time_playing_and_its_failures() {
+        let rest = Rest::start().await;
+        let properties = StreamProperties::new("News A", SourceUrl::new("http://tv.example/a.ts".to_owned()));
+        rest.put([Stream::new(StreamId(9), CUSTOM_ACCOUNT, properties, 0)]).await;
+        let mut block = Block::new(Resolution::FINE.start(now_ms() / 1_000), Resolution::FINE);
+        let seconds = 100;
+        block.add(HistorySubject::Gateway, &HistorySample { seconds, ..HistorySample::default() }, 1);
+        let sample = HistorySample {
+            seconds,
+            bytes_in: 100_000,
+            playing_seconds: 80,
+            failing_seconds: 20,
+            failovers: 1,
+            losses: 2,
+            ..HistorySample::default()
+        };
+        block.add(HistorySubject::Stream(StreamId(9)), &sample, 10);
+        rest.context.operation.history.measured(block).await;
+        assert!(rest.data_dir().join("history/streams-5m.ring").exists());
+        let answer = rest.admin("GET", &format!("{PATH}?scope=stream&id=9"), Value::Null).await;
+        assert_eq!((answer.status, &answer.body["name"]), (200, &json!("News A")), "{answer:?}");
+        let series = &answer.body["series"];
+        let sum = |name: &str| series[name].as_array().unwrap().iter().filter_map(Value::as_u64).sum::<u64>();
+        let names = ["bitrate_in_kbps", "playing_seconds", "failing_seconds", "failovers", "losses"];
+        assert_eq!(names.map(sum), [8, 80, 20, 1, 2]);
+        assert_eq!((&series["viewers"], &series["bitrate_out_kbps"]), (&Value::Null, &Value::Null));
+        let other = rest.standard("GET", &format!("{PATH}?scope=stream&id=9"), Value::Null).await;
+        assert_eq!(other.status, 403);
+    }
+
+    #[tokio::test]
     async fn a_wrong_request_is_refused_with_the_name_of_its_parameter() {
         let rest = Rest::start().await;
         for (query, field) in [
             ("scope=planet", "scope"),
             ("scope=channel", "id"),
             ("scope=channel&id=77", "id"),
+            ("scope=stream", "id"),
+            ("scope=stream&id=77", "id"),
             ("id=1", "id"),
             ("points=2001", "points"),
             ("points=1", "points"),

@@ -25,6 +25,8 @@ const AFTER: i64 = 24 * 60 * 60;
 const SPAN_MAX: i64 = 14 * AFTER;
 /// Maximum number of programmes in an answer.
 const PROGRAMMES_MAX: usize = 50_000;
+/// Maximum number of categories of a programme. Some guides have dozens, and an answer has many programmes.
+const CATEGORIES_MAX: usize = 8;
 /// Maximum number of channels that a request names.
 const CHANNELS_MAX: usize = 1_000;
 
@@ -128,6 +130,12 @@ fn rows(guides: &GuideReader, channels: &[&Arc<Channel>]) -> Vec<GridRow> {
 impl GridRow {
     fn view(&self, entry: &GuideEntry) -> GridProgramView {
         let channel_ids = Some(self.channels.clone());
-        GridProgramView { channel_ids, ..GridProgramView::new(entry, &self.tvg_id) }
+        let programme = entry.programme();
+        let categories = programme.categories().take(CATEGORIES_MAX).map(str::to_owned).collect();
+        GridProgramView {
+            channel_ids,
+            categories: Some(categories),
+            ..GridProgramView::new(entry, &self.tvg_id)
+        }
     }
 }

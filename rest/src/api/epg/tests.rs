@@ -95,7 +95,7 @@ async fn the_grid_shows_a_day_of_the_visible_channels_and_nothing_for_channels_w
     let expected = json!({
         "id": entry["id"], "start_time": at(now, -12), "end_time": at(now, 12), "title": "One today",
         "display_title": "One today", "sub_title": null, "description": "About One today.", "tvg_id": "one", "season": null, "episode": null,
-        "is_new": false, "is_live": false, "is_premiere": false, "is_finale": false, "channel_ids": [1, 3],
+        "is_new": false, "is_live": false, "is_premiere": false, "is_finale": false, "categories": [], "channel_ids": [1, 3],
     });
     assert_eq!(*entry, expected);
     assert!(entry["id"].as_u64().unwrap() < 1 << 53);
@@ -264,7 +264,9 @@ async fn a_programme_has_all_that_its_guide_says() {
         ..programme(now, -1, 1, "News & more")
     };
     put_guide(&rest, guide_source(1, GuideSourceKind::Xmltv), vec![(1, "one", vec![rich])]).await;
-    let id = get(&rest, STREAMER, "grid/").await.body["data"][0]["id"].clone();
+    let in_grid = get(&rest, STREAMER, "grid/").await.body["data"][0].clone();
+    assert_eq!(in_grid["categories"], json!(["News", "Live"]));
+    let id = in_grid["id"].clone();
     let shown = get(&rest, STREAMER, &format!("programs/{id}/")).await.body;
     let people = json!({
         "actors": [{ "name": "Act One", "role": "Hero" }], "directors": ["Dir One"], "writers": [], "producers": [],

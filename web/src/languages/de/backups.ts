@@ -2,7 +2,6 @@ import type { text } from '../../pages/backups/text';
 import type { Texts } from '../catalogue';
 
 export const backups: Texts<typeof text> = {
-	title: 'Sicherungen',
 	intro:
 		'Eine Sicherung enthält die Konfiguration mit allen Benutzern, Sendern und Quellen sowie hochgeladene Dateien, aber keine Aufnahmen.',
 	make: 'Sicherung erstellen',

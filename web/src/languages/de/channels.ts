@@ -7,8 +7,6 @@ const ofChannels = (n: number) => plural(n, '1 Sender', `${number(n)} Sendern`);
 const streams = (n: number) => plural(n, '1 Stream', `${number(n)} Streams`);
 
 export const channels: Texts<typeof text> = {
-	title: 'Sender',
-	streamsTitle: 'Streams',
 	channels: channelCount,
 	streams,
 	search: 'Sender suchen',

@@ -3,7 +3,6 @@ import type { text } from '../../pages/guide/text';
 import type { Texts } from '../catalogue';
 
 export const guide: Texts<typeof text> = {
-	title: 'Programmführer',
 	grid: 'Sendungen nach Sender und Zeit',
 	keys: 'Pfeiltasten bewegen, Eingabe öffnet, N kehrt zur Gegenwart zurück.',
 	channel: 'Sender',

@@ -3,7 +3,6 @@ import type { text } from '../../pages/health/text';
 import type { Texts } from '../catalogue';
 
 export const health: Texts<typeof text> = {
-	title: 'Zustand',
 	good: 'Alles funktioniert',
 	problems: (n) => plural(n, '1 Problem', `${number(n)} Probleme`),
 	confinement: 'Abschottung, die diesem Rechner fehlt',

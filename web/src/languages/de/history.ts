@@ -3,18 +3,25 @@ import type { text } from '../../pages/history/text';
 import type { Texts } from '../catalogue';
 
 export const history: Texts<typeof text> = {
-	title: 'Verlauf',
 	intro:
 		'Alle zehn Sekunden gemessen und auf diesem Gateway aufbewahrt: zwei Tage in Schritten von fünf Minuten, 60 Tage in Stunden.',
 	introNode: (node) =>
 		`Alle zehn Sekunden auf dem Knoten ${node} gemessen, der seinen eigenen Verlauf aufbewahrt: zwei Tage in Schritten von fünf Minuten, 60 Tage in Stunden.`,
 	scope: 'Anzeigen',
-	scopes: { gateway: 'Ganzes Gateway', account: 'Konto', channel: 'Sender', user: 'Benutzer' },
+	scopes: {
+		gateway: 'Ganzes Gateway',
+		account: 'Konto',
+		channel: 'Sender',
+		stream: 'Stream',
+		user: 'Benutzer',
+	},
 	choose: {
 		account: 'Wählen Sie ein Konto, um seinen Verlauf zu sehen.',
 		channel: 'Wählen Sie einen Sender, um seinen Verlauf zu sehen.',
+		stream: 'Wählen Sie einen Stream, um seinen Verlauf zu sehen.',
 		user: 'Wählen Sie einen Benutzer, um den Verlauf zu sehen.',
 	},
+	streams: 'Streams des Senders',
 	nobody: 'Nichts gewählt',
 	range: 'Zeitraum',
 	ranges: { '6h': '6 Stunden', '24h': '24 Stunden', '7d': '7 Tage', '60d': '60 Tage' },
@@ -53,5 +60,4 @@ export const history: Texts<typeof text> = {
 	notUsed: 'nicht genutzt',
 	asTable: 'Als Tabelle',
 	time: 'Zeit',
-	link: 'Verlauf',
 };

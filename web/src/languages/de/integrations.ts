@@ -3,7 +3,6 @@ import type { text } from '../../pages/integrations/text';
 import type { Texts } from '../catalogue';
 
 export const integrations: Texts<typeof text> = {
-	title: 'Integrationen',
 	parts: { list: 'Integrationen', queue: 'Warteschlange', log: 'Protokoll' },
 	partsLabel: 'Bereiche der Integrationen',
 	add: 'Neue Integration',

@@ -3,7 +3,6 @@ import type { text } from '../../pages/library/text';
 import type { Texts } from '../catalogue';
 
 export const library: Texts<typeof text> = {
-	title: 'Mediathek',
 	titles: (n) => `${number(n)} Titel`,
 	list: 'Filme und Serien',
 	search: 'Filme und Serien suchen',

@@ -3,7 +3,6 @@ import type { text } from '../../pages/lineups/text';
 import type { Texts } from '../catalogue';
 
 export const lineups: Texts<typeof text> = {
-	title: 'Senderlisten',
 	add: 'Senderliste hinzufügen',
 	newTitle: 'Senderliste hinzufügen',
 	emptyTitle: 'Noch keine Senderlisten',

@@ -6,7 +6,6 @@ const channels = (n: number) => `${number(n)} Sender`;
 const logoCount = (n: number) => plural(n, '1 Logo', `${number(n)} Logos`);
 
 export const logos: Texts<typeof text> = {
-	title: 'Logos',
 	logos: logoCount,
 	channels,
 	search: 'Logos suchen',

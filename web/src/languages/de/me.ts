@@ -2,7 +2,6 @@ import type { text } from '../../pages/me/text';
 import type { Texts } from '../catalogue';
 
 export const me: Texts<typeof text> = {
-	title: 'Ich',
 	account: 'Konto',
 	level: 'Stufe',
 	levels: { 0: 'Zuschauer', 1: 'Standard', 10: 'Admin' },

@@ -3,7 +3,6 @@ import type { text } from '../../pages/nodes/text';
 import type { Texts } from '../catalogue';
 
 export const nodes: Texts<typeof text> = {
-	title: 'Knoten',
 	intro: 'Die Gateways dieses Clusters, wie das antwortende sie sieht.',
 	alone: 'Dieses Gateway ist in keinem Cluster',
 	aloneText:

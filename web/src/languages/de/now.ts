@@ -3,7 +3,6 @@ import type { text } from '../../pages/now/text';
 import type { Texts } from '../catalogue';
 
 export const now: Texts<typeof text> = {
-	title: 'Jetzt',
 	channels: (n) => `${number(n)} Sender`,
 	viewers: (n) => `${number(n)} Zuschauer`,
 	stale: (seconds) => `veraltet, ${number(seconds)} s`,

@@ -5,7 +5,6 @@ import type { Texts } from '../catalogue';
 const users = (n: number): string => `${number(n)} Benutzer`;
 
 export const permissions: Texts<typeof text> = {
-	title: 'Berechtigungen bestätigen',
 	back: 'Benutzer',
 	intro:
 		'Diese Berechtigungen wurden vergeben, bevor sie eine Wirkung hatten, oder durch einen Import. Sie erlauben nichts, bis Sie sie bestätigen.',

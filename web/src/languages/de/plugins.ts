@@ -3,7 +3,6 @@ import type { text } from '../../pages/plugins/text';
 import type { Texts } from '../catalogue';
 
 export const plugins: Texts<typeof text> = {
-	title: 'Plugins',
 	repositories: 'Quellen für Plugins',
 	install: 'Plugin installieren',
 	reload: 'Ordner neu lesen',

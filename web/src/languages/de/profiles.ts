@@ -3,7 +3,6 @@ import type { text } from '../../pages/profiles/text';
 import type { Texts } from '../catalogue';
 
 export const profiles: Texts<typeof text> = {
-	title: 'Profile',
 	tabsLabel: 'Art des Profils',
 	tabs: { streams: 'Stream-Profile', outputs: 'Ausgabeprofile', agents: 'User-Agents' },
 	intros: {

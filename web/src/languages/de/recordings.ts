@@ -3,7 +3,6 @@ import type { text } from '../../pages/recordings/text';
 import type { Texts } from '../catalogue';
 
 export const recordings: Texts<typeof text> = {
-	title: 'Aufnahmen',
 	parts: { upcoming: 'Geplant', running: 'Laufend', done: 'Fertig' },
 	rules: 'Regeln',
 	storage: 'Speicher',

@@ -216,7 +216,6 @@ function saidOf(group: string, name: string): Said {
 }
 
 export const settings: Texts<typeof text> = {
-	title: 'Einstellungen',
 	search: 'Einstellungen suchen',
 	noMatch: 'Keine Einstellung gefunden',
 	sectionsLabel: 'Abschnitte',

@@ -6,7 +6,6 @@ const streams = (n: number) => plural(n, '1 Stream', `${number(n)} Streams`);
 const channels = (n: number) => `${number(n)} Sender`;
 
 export const setup: Texts<typeof text> = {
-	title: 'Einrichtung',
 	product: 'Headwater',
 	stepsLabel: 'Schritte',
 	steps: {

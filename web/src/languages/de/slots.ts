@@ -3,7 +3,6 @@ import type { text } from '../../pages/slots/text';
 import type { Texts } from '../catalogue';
 
 export const slots: Texts<typeof text> = {
-	title: 'Verbindungen',
 	intro: 'Jede Verbindung zu einem Anbieter belegt einen Platz eines Kontoprofils.',
 	idle: 'Keine Verbindung ist belegt.',
 	none: 'Keine Kontoprofile',

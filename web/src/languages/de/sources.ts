@@ -5,10 +5,7 @@ import type { Texts } from '../catalogue';
 const streams = (n: number) => plural(n, '1 Stream', `${number(n)} Streams`);
 
 export const sources: Texts<typeof text> = {
-	title: 'Quellen',
 	playlists: 'Playlists',
-	accounts: 'Konten',
-	guides: 'Programmführer',
 	kindLabel: 'Art der Quelle',
 	add: 'Quelle hinzufügen',
 	addTitle: 'Quelle hinzufügen',
@@ -113,6 +110,9 @@ export const sources: Texts<typeof text> = {
 	priority: 'Priorität',
 	priorityHint: 'Quellen mit größerer Zahl werden bevorzugt.',
 	releaseDelay: 'Sekunden, bis eine geschlossene Verbindung wieder frei ist',
+	advanced: 'Erweitert',
+	crashCooling: 'Sekunden, die Verbindungen eines ausgefallenen Knotens zählen',
+	crashCoolingHint: 'Falls ein Knoten des Clusters sie nicht mehr schließen konnte. Leer: 30.',
 	userAgent: 'User-Agent',
 	profile: 'Stream-Profil',
 	profileHint: 'Für Streams und Sender ohne eigenes.',

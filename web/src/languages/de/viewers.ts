@@ -3,7 +3,6 @@ import type { text } from '../../pages/viewers/text';
 import type { Texts } from '../catalogue';
 
 export const viewers: Texts<typeof text> = {
-	title: 'Zuschauer',
 	count: (n) => `${number(n)} Zuschauer`,
 	selected: (n, of) => `${number(n)} von ${number(of)} Zuschauern`,
 	stale: (seconds) => `veraltet, ${number(seconds)} s`,

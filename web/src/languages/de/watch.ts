@@ -3,7 +3,6 @@ import type { text } from '../../pages/watch/text';
 import type { Texts } from '../catalogue';
 
 export const watch: Texts<typeof text> = {
-	title: 'Ansehen',
 	search: 'Sender suchen',
 	list: 'Sender',
 	number: 'Nummer',

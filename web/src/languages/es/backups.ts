@@ -2,7 +2,6 @@ import type { text } from '../../pages/backups/text';
 import type { Texts } from '../catalogue';
 
 export const backups: Texts<typeof text> = {
-	title: 'Copias de seguridad',
 	intro:
 		'Una copia contiene la configuración con todos los usuarios, canales y fuentes, y los archivos subidos. No contiene las grabaciones.',
 	make: 'Crear una copia',

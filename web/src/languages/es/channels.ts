@@ -6,8 +6,6 @@ const channelCount = (n: number) => `${number(n)} ${plural(n, 'canal', 'canales'
 const streams = (n: number) => `${number(n)} ${plural(n, 'flujo', 'flujos')}`;
 
 export const channels: Texts<typeof text> = {
-	title: 'Canales',
-	streamsTitle: 'Flujos',
 	channels: channelCount,
 	streams,
 	search: 'Buscar canales',

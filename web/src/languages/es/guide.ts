@@ -3,7 +3,6 @@ import type { text } from '../../pages/guide/text';
 import type { Texts } from '../catalogue';
 
 export const guide: Texts<typeof text> = {
-	title: 'Guía',
 	grid: 'Programas por canal y hora',
 	keys: 'Las flechas mueven, Intro abre, N vuelve al momento actual.',
 	channel: 'Canal',

@@ -3,7 +3,6 @@ import type { text } from '../../pages/health/text';
 import type { Texts } from '../catalogue';
 
 export const health: Texts<typeof text> = {
-	title: 'Salud',
 	good: 'Todo funciona',
 	problems: (n) => `${number(n)} ${plural(n, 'problema', 'problemas')}`,
 	confinement: 'Aislamiento que falta en esta máquina',

@@ -3,18 +3,25 @@ import type { text } from '../../pages/history/text';
 import type { Texts } from '../catalogue';
 
 export const history: Texts<typeof text> = {
-	title: 'Historial',
 	intro:
 		'Medido cada diez segundos y guardado en esta pasarela: cada cinco minutos durante dos días, cada hora durante 60 días.',
 	introNode: (node) =>
 		`Medido cada diez segundos en el nodo ${node}, que guarda su propio historial: cada cinco minutos durante dos días, cada hora durante 60 días.`,
 	scope: 'Mostrar',
-	scopes: { gateway: 'Toda la pasarela', account: 'Cuenta', channel: 'Canal', user: 'Usuario' },
+	scopes: {
+		gateway: 'Toda la pasarela',
+		account: 'Cuenta',
+		channel: 'Canal',
+		stream: 'Flujo',
+		user: 'Usuario',
+	},
 	choose: {
 		account: 'Elija una cuenta para ver su historial.',
 		channel: 'Elija un canal para ver su historial.',
+		stream: 'Elige un flujo para ver su historial.',
 		user: 'Elija un usuario para ver su historial.',
 	},
+	streams: 'Flujos del canal',
 	nobody: 'Nada elegido',
 	range: 'Periodo',
 	ranges: { '6h': '6 horas', '24h': '24 horas', '7d': '7 días', '60d': '60 días' },
@@ -53,5 +60,4 @@ export const history: Texts<typeof text> = {
 	notUsed: 'sin uso',
 	asTable: 'Como tabla',
 	time: 'Hora',
-	link: 'Historial',
 };

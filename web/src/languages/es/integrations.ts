@@ -3,7 +3,6 @@ import type { text } from '../../pages/integrations/text';
 import type { Texts } from '../catalogue';
 
 export const integrations: Texts<typeof text> = {
-	title: 'Integraciones',
 	parts: { list: 'Integraciones', queue: 'Cola', log: 'Registro' },
 	partsLabel: 'Partes de las integraciones',
 	add: 'Integración nueva',

@@ -5,7 +5,6 @@ import type { Texts } from '../catalogue';
 const titles = (n: number) => `${number(n)} ${plural(n, 'título', 'títulos')}`;
 
 export const library: Texts<typeof text> = {
-	title: 'Biblioteca',
 	titles,
 	list: 'Películas y series',
 	search: 'Buscar películas y series',

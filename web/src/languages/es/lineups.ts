@@ -3,7 +3,6 @@ import type { text } from '../../pages/lineups/text';
 import type { Texts } from '../catalogue';
 
 export const lineups: Texts<typeof text> = {
-	title: 'Listas de canales',
 	add: 'Añadir lista',
 	newTitle: 'Añadir una lista de canales',
 	emptyTitle: 'Aún no hay listas de canales',

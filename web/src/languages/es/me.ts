@@ -2,7 +2,6 @@ import type { text } from '../../pages/me/text';
 import type { Texts } from '../catalogue';
 
 export const me: Texts<typeof text> = {
-	title: 'Yo',
 	account: 'Cuenta',
 	level: 'Nivel',
 	levels: { 0: 'Espectador', 1: 'Estándar', 10: 'Administrador' },

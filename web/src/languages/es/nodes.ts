@@ -3,7 +3,6 @@ import type { text } from '../../pages/nodes/text';
 import type { Texts } from '../catalogue';
 
 export const nodes: Texts<typeof text> = {
-	title: 'Nodos',
 	intro: 'Las pasarelas de este clúster, como las ve la que responde.',
 	alone: 'Esta pasarela no está en un clúster',
 	aloneText:

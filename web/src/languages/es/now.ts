@@ -5,7 +5,6 @@ import type { Texts } from '../catalogue';
 const segments = (n: number) => `${number(n)} ${plural(n, 'segmento leído', 'segmentos leídos')}`;
 
 export const now: Texts<typeof text> = {
-	title: 'Ahora',
 	channels: (n) => `${number(n)} ${plural(n, 'canal', 'canales')}`,
 	viewers: (n) => `${number(n)} ${plural(n, 'espectador', 'espectadores')}`,
 	stale: (seconds) => `sin actualizar, ${number(seconds)} s`,

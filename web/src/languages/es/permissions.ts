@@ -5,7 +5,6 @@ import type { Texts } from '../catalogue';
 const users = (n: number) => `${number(n)} ${plural(n, 'usuario', 'usuarios')}`;
 
 export const permissions: Texts<typeof text> = {
-	title: 'Permisos por confirmar',
 	back: 'Usuarios',
 	intro:
 		'Estos permisos se asignaron antes de tener efecto, o en una importación. No permiten nada hasta que los confirmes.',

@@ -3,7 +3,6 @@ import type { text } from '../../pages/plugins/text';
 import type { Texts } from '../catalogue';
 
 export const plugins: Texts<typeof text> = {
-	title: 'Complementos',
 	repositories: 'Repositorios',
 	install: 'Instalar un complemento',
 	reload: 'Volver a leer la carpeta',

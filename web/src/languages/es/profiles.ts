@@ -3,7 +3,6 @@ import type { text } from '../../pages/profiles/text';
 import type { Texts } from '../catalogue';
 
 export const profiles: Texts<typeof text> = {
-	title: 'Perfiles',
 	tabsLabel: 'Tipo de perfil',
 	tabs: { streams: 'Perfiles de flujo', outputs: 'Perfiles de salida', agents: 'User agents' },
 	intros: {

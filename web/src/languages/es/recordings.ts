@@ -5,7 +5,6 @@ import type { Texts } from '../catalogue';
 const recordingCount = (n: number) => `${number(n)} ${plural(n, 'grabación', 'grabaciones')}`;
 
 export const recordings: Texts<typeof text> = {
-	title: 'Grabaciones',
 	parts: { upcoming: 'Próximas', running: 'En curso', done: 'Terminadas' },
 	rules: 'Reglas',
 	storage: 'Almacenamiento',

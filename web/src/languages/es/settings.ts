@@ -219,7 +219,6 @@ function saidOf(group: string, name: string): Said {
 }
 
 export const settings: Texts<typeof text> = {
-	title: 'Ajustes',
 	search: 'Buscar ajustes',
 	noMatch: 'Ningún ajuste coincide',
 	sectionsLabel: 'Secciones',

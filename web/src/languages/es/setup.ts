@@ -7,7 +7,6 @@ const channels = (n: number) => `${number(n)} ${plural(n, 'canal', 'canales')}`;
 const groups = (n: number) => `${number(n)} ${plural(n, 'grupo', 'grupos')}`;
 
 export const setup: Texts<typeof text> = {
-	title: 'Configuración inicial',
 	product: 'Headwater',
 	stepsLabel: 'Pasos',
 	steps: {

@@ -3,7 +3,6 @@ import type { text } from '../../pages/slots/text';
 import type { Texts } from '../catalogue';
 
 export const slots: Texts<typeof text> = {
-	title: 'Conexiones',
 	intro: 'Cada conexión a un proveedor ocupa un lugar en un perfil de cuenta.',
 	idle: 'No hay conexiones en uso.',
 	none: 'No hay perfiles de cuenta',

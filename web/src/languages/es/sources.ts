@@ -5,10 +5,7 @@ import type { Texts } from '../catalogue';
 const streams = (n: number) => `${number(n)} ${plural(n, 'flujo', 'flujos')}`;
 
 export const sources: Texts<typeof text> = {
-	title: 'Fuentes',
 	playlists: 'Listas de reproducción',
-	accounts: 'Cuentas',
-	guides: 'Guías',
 	kindLabel: 'Tipo de fuente',
 	add: 'Añadir fuente',
 	addTitle: 'Añadir una fuente',
@@ -113,6 +110,9 @@ export const sources: Texts<typeof text> = {
 	priority: 'Prioridad',
 	priorityHint: 'Se prefieren las fuentes con el número mayor.',
 	releaseDelay: 'Segundos hasta que una conexión cerrada vuelve a estar libre',
+	advanced: 'Avanzado',
+	crashCooling: 'Segundos que cuentan las conexiones de un nodo caído',
+	crashCoolingHint: 'Si un nodo del clúster no pudo cerrarlas. Vacío: 30.',
 	userAgent: 'User agent',
 	profile: 'Perfil de flujo',
 	profileHint: 'Para flujos y canales que no tienen uno propio.',

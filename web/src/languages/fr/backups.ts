@@ -2,7 +2,6 @@ import type { text } from '../../pages/backups/text';
 import type { Texts } from '../catalogue';
 
 export const backups: Texts<typeof text> = {
-	title: 'Sauvegardes',
 	intro:
 		'Une sauvegarde contient la configuration avec tous les utilisateurs, chaînes et sources, et les fichiers envoyés. Elle ne contient pas les enregistrements.',
 	make: 'Créer une sauvegarde',

@@ -8,8 +8,6 @@ const streamCount = (n: number) => `${number(n)} flux`;
 const done = (n: number, verb: string) => `${channelCount(n)} ${verb}${plural(n, '', 's')}.`;
 
 export const channels: Texts<typeof text> = {
-	title: 'Chaînes',
-	streamsTitle: 'Flux',
 	channels: channelCount,
 	streams: streamCount,
 	search: 'Rechercher des chaînes',

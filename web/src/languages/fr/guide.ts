@@ -3,7 +3,6 @@ import type { text } from '../../pages/guide/text';
 import type { Texts } from '../catalogue';
 
 export const guide: Texts<typeof text> = {
-	title: 'Guide',
 	grid: 'Émissions par chaîne et par heure',
 	keys: 'Flèches pour se déplacer, Entrée pour ouvrir, N pour revenir au présent.',
 	channel: 'Chaîne',

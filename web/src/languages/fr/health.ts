@@ -3,7 +3,6 @@ import type { text } from '../../pages/health/text';
 import type { Texts } from '../catalogue';
 
 export const health: Texts<typeof text> = {
-	title: 'Santé',
 	good: 'Tout fonctionne',
 	problems: (n) => `${number(n)} ${plural(n, 'problème', 'problèmes')}`,
 	confinement: 'Confinement absent de cette machine',

@@ -3,18 +3,25 @@ import type { text } from '../../pages/history/text';
 import type { Texts } from '../catalogue';
 
 export const history: Texts<typeof text> = {
-	title: 'Historique',
 	intro:
 		'Mesuré toutes les dix secondes et conservé sur cette passerelle : par cinq minutes pendant deux jours, par heure pendant 60 jours.',
 	introNode: (node) =>
 		`Mesuré toutes les dix secondes sur le nœud ${node}, qui conserve son propre historique : par cinq minutes pendant deux jours, par heure pendant 60 jours.`,
 	scope: 'Afficher',
-	scopes: { gateway: 'Toute la passerelle', account: 'Compte', channel: 'Chaîne', user: 'Utilisateur' },
+	scopes: {
+		gateway: 'Toute la passerelle',
+		account: 'Compte',
+		channel: 'Chaîne',
+		stream: 'Flux',
+		user: 'Utilisateur',
+	},
 	choose: {
 		account: 'Choisissez un compte pour voir son historique.',
 		channel: 'Choisissez une chaîne pour voir son historique.',
+		stream: 'Choisissez un flux pour voir son historique.',
 		user: 'Choisissez un utilisateur pour voir l’historique.',
 	},
+	streams: 'Flux de la chaîne',
 	nobody: 'Aucun choix',
 	range: 'Période',
 	ranges: { '6h': '6 heures', '24h': '24 heures', '7d': '7 jours', '60d': '60 jours' },
@@ -54,5 +61,4 @@ export const history: Texts<typeof text> = {
 	notUsed: 'non utilisé',
 	asTable: 'En tableau',
 	time: 'Heure',
-	link: 'Historique',
 };

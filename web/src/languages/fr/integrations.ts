@@ -3,7 +3,6 @@ import type { text } from '../../pages/integrations/text';
 import type { Texts } from '../catalogue';
 
 export const integrations: Texts<typeof text> = {
-	title: 'Intégrations',
 	parts: { list: 'Intégrations', queue: 'File d’attente', log: 'Journal' },
 	partsLabel: 'Sections des intégrations',
 	add: 'Nouvelle intégration',

@@ -3,7 +3,6 @@ import type { text } from '../../pages/library/text';
 import type { Texts } from '../catalogue';
 
 export const library: Texts<typeof text> = {
-	title: 'Médiathèque',
 	titles: (n) => `${number(n)} ${plural(n, 'titre', 'titres')}`,
 	list: 'Films et séries',
 	search: 'Rechercher des films et séries',

@@ -3,7 +3,6 @@ import type { text } from '../../pages/lineups/text';
 import type { Texts } from '../catalogue';
 
 export const lineups: Texts<typeof text> = {
-	title: 'Bouquets',
 	add: 'Ajouter un bouquet',
 	newTitle: 'Ajouter un bouquet',
 	emptyTitle: 'Aucun bouquet',

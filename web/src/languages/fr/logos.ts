@@ -6,7 +6,6 @@ const channelCount = (n: number) => `${number(n)} ${plural(n, 'chaîne', 'chaîn
 const logoCount = (n: number) => `${number(n)} ${plural(n, 'logo', 'logos')}`;
 
 export const logos: Texts<typeof text> = {
-	title: 'Logos',
 	logos: logoCount,
 	channels: channelCount,
 	search: 'Rechercher des logos',

@@ -2,7 +2,6 @@ import type { text } from '../../pages/me/text';
 import type { Texts } from '../catalogue';
 
 export const me: Texts<typeof text> = {
-	title: 'Moi',
 	account: 'Compte',
 	level: 'Niveau',
 	levels: { 0: 'Spectateur', 1: 'Standard', 10: 'Administrateur' },

@@ -3,7 +3,6 @@ import type { text } from '../../pages/nodes/text';
 import type { Texts } from '../catalogue';
 
 export const nodes: Texts<typeof text> = {
-	title: 'Nœuds',
 	intro: 'Les passerelles de ce cluster, vues par celle qui répond.',
 	alone: 'Cette passerelle n’est pas dans un cluster',
 	aloneText:

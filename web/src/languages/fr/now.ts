@@ -5,7 +5,6 @@ import type { Texts } from '../catalogue';
 const segments = (n: number) => `${number(n)} ${plural(n, 'segment lu', 'segments lus')}`;
 
 export const now: Texts<typeof text> = {
-	title: 'En cours',
 	channels: (n) => `${number(n)} ${plural(n, 'chaîne', 'chaînes')}`,
 	viewers: (n) => `${number(n)} ${plural(n, 'spectateur', 'spectateurs')}`,
 	stale: (seconds) => `périmé, ${number(seconds)} s`,

@@ -5,7 +5,6 @@ import type { Texts } from '../catalogue';
 const users = (n: number): string => `${number(n)} ${plural(n, 'utilisateur', 'utilisateurs')}`;
 
 export const permissions: Texts<typeof text> = {
-	title: 'Autorisations à confirmer',
 	back: 'Utilisateurs',
 	intro:
 		'Ces autorisations ont été attribuées avant d’avoir un effet, ou par un import. Elles n’autorisent rien tant que vous ne les confirmez pas.',

@@ -3,7 +3,6 @@ import type { text } from '../../pages/plugins/text';
 import type { Texts } from '../catalogue';
 
 export const plugins: Texts<typeof text> = {
-	title: 'Extensions',
 	repositories: 'Dépôts',
 	install: 'Installer une extension',
 	reload: 'Relire le dossier',

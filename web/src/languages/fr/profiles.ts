@@ -3,7 +3,6 @@ import type { text } from '../../pages/profiles/text';
 import type { Texts } from '../catalogue';
 
 export const profiles: Texts<typeof text> = {
-	title: 'Profils',
 	tabsLabel: 'Type de profil',
 	tabs: { streams: 'Profils de flux', outputs: 'Profils de sortie', agents: 'User agents' },
 	intros: {

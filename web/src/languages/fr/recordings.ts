@@ -3,7 +3,6 @@ import type { text } from '../../pages/recordings/text';
 import type { Texts } from '../catalogue';
 
 export const recordings: Texts<typeof text> = {
-	title: 'Enregistrements',
 	parts: { upcoming: 'À venir', running: 'En cours', done: 'Terminés' },
 	rules: 'Règles',
 	storage: 'Stockage',

@@ -237,7 +237,6 @@ function saidOf(group: string, name: string): Said {
 }
 
 export const settings: Texts<typeof text> = {
-	title: 'Réglages',
 	search: 'Rechercher des réglages',
 	noMatch: 'Aucun réglage trouvé',
 	sectionsLabel: 'Sections',

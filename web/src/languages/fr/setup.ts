@@ -6,7 +6,6 @@ const streams = (n: number) => `${number(n)} flux`;
 const channels = (n: number) => `${number(n)} ${plural(n, 'chaîne', 'chaînes')}`;
 
 export const setup: Texts<typeof text> = {
-	title: 'Installation',
 	product: 'Headwater',
 	stepsLabel: 'Étapes',
 	steps: {

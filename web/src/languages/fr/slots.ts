@@ -3,7 +3,6 @@ import type { text } from '../../pages/slots/text';
 import type { Texts } from '../catalogue';
 
 export const slots: Texts<typeof text> = {
-	title: 'Connexions',
 	intro: 'Chaque connexion à un fournisseur occupe une place d’un profil de compte.',
 	idle: 'Aucune connexion n’est utilisée.',
 	none: 'Aucun profil de compte',

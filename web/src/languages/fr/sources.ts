@@ -6,10 +6,7 @@ const streams = (n: number) => `${number(n)} flux`;
 const titles = (n: number) => `${number(n)} ${plural(n, 'titre', 'titres')}`;
 
 export const sources: Texts<typeof text> = {
-	title: 'Sources',
 	playlists: 'Playlists',
-	accounts: 'Comptes',
-	guides: 'Guides',
 	kindLabel: 'Type de source',
 	add: 'Ajouter une source',
 	addTitle: 'Ajouter une source',
@@ -113,6 +110,9 @@ export const sources: Texts<typeof text> = {
 	priority: 'Priorité',
 	priorityHint: 'Les sources au nombre plus grand sont préférées.',
 	releaseDelay: 'Secondes avant qu’une connexion fermée soit de nouveau libre',
+	advanced: 'Avancé',
+	crashCooling: 'Secondes pendant lesquelles comptent les connexions d’un nœud perdu',
+	crashCoolingHint: 'Si un nœud du cluster n’a pas pu les fermer. Vide : 30.',
 	userAgent: 'User agent',
 	profile: 'Profil de flux',
 	profileHint: 'Pour les flux et chaînes qui n’en ont pas.',

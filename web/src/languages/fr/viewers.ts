@@ -5,7 +5,6 @@ import type { Texts } from '../catalogue';
 const viewerCount = (n: number) => `${number(n)} ${plural(n, 'spectateur', 'spectateurs')}`;
 
 export const viewers: Texts<typeof text> = {
-	title: 'Spectateurs',
 	count: viewerCount,
 	selected: (n, of) => `${number(n)} sur ${viewerCount(of)}`,
 	stale: (seconds) => `périmé, ${number(seconds)} s`,

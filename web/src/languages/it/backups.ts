@@ -2,7 +2,6 @@ import type { text } from '../../pages/backups/text';
 import type { Texts } from '../catalogue';
 
 export const backups: Texts<typeof text> = {
-	title: 'Backup',
 	intro:
 		'Un backup contiene la configurazione con tutti gli utenti, i canali e le sorgenti, e i file caricati. Non contiene le registrazioni.',
 	make: 'Crea backup',

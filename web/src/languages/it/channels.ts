@@ -4,8 +4,6 @@ import type { Texts } from '../catalogue';
 import { nChannels, nStreams } from './nouns';
 
 export const channels: Texts<typeof text> = {
-	title: 'Canali',
-	streamsTitle: 'Flussi',
 	channels: nChannels,
 	streams: nStreams,
 	search: 'Cerca canali',

@@ -3,7 +3,6 @@ import type { Texts } from '../catalogue';
 import { nChannels, nProgrammes } from './nouns';
 
 export const guide: Texts<typeof text> = {
-	title: 'Guida',
 	grid: 'Programmi per canale e ora',
 	keys: 'Le frecce spostano, Invio apre, N torna al presente.',
 	channel: 'Canale',

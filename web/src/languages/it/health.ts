@@ -3,7 +3,6 @@ import type { text } from '../../pages/health/text';
 import type { Texts } from '../catalogue';
 
 export const health: Texts<typeof text> = {
-	title: 'Diagnostica',
 	good: 'Tutto funziona',
 	problems: (n) => plural(n, '1 problema', `${number(n)} problemi`),
 	confinement: 'Isolamento che manca su questa macchina',

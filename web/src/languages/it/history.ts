@@ -3,18 +3,25 @@ import type { text } from '../../pages/history/text';
 import type { Texts } from '../catalogue';
 
 export const history: Texts<typeof text> = {
-	title: 'Cronologia',
 	intro:
 		'Misurata ogni dieci secondi e conservata su questo gateway: ogni cinque minuti per due giorni, ogni ora per 60 giorni.',
 	introNode: (node) =>
 		`Misurata ogni dieci secondi sul nodo ${node}, che conserva la propria cronologia: ogni cinque minuti per due giorni, ogni ora per 60 giorni.`,
 	scope: 'Mostra',
-	scopes: { gateway: 'Tutto il gateway', account: 'Account', channel: 'Canale', user: 'Utente' },
+	scopes: {
+		gateway: 'Tutto il gateway',
+		account: 'Account',
+		channel: 'Canale',
+		stream: 'Flusso',
+		user: 'Utente',
+	},
 	choose: {
 		account: 'Scegli un account per vederne la cronologia.',
 		channel: 'Scegli un canale per vederne la cronologia.',
+		stream: 'Scegli un flusso per vederne la cronologia.',
 		user: 'Scegli un utente per vederne la cronologia.',
 	},
+	streams: 'Flussi del canale',
 	nobody: 'Nessuna scelta',
 	range: 'Periodo',
 	ranges: { '6h': '6 ore', '24h': '24 ore', '7d': '7 giorni', '60d': '60 giorni' },
@@ -53,5 +60,4 @@ export const history: Texts<typeof text> = {
 	notUsed: 'non in uso',
 	asTable: 'Come tabella',
 	time: 'Ora',
-	link: 'Cronologia',
 };

@@ -3,7 +3,6 @@ import type { text } from '../../pages/integrations/text';
 import type { Texts } from '../catalogue';
 
 export const integrations: Texts<typeof text> = {
-	title: 'Integrazioni',
 	parts: { list: 'Integrazioni', queue: 'Coda', log: 'Log' },
 	partsLabel: 'Parti delle integrazioni',
 	add: 'Nuova integrazione',

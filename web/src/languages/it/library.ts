@@ -4,7 +4,6 @@ import type { Texts } from '../catalogue';
 import { nTitles } from './nouns';
 
 export const library: Texts<typeof text> = {
-	title: 'Libreria',
 	titles: nTitles,
 	list: 'Film e serie',
 	search: 'Cerca film e serie',

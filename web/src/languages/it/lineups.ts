@@ -3,7 +3,6 @@ import type { Texts } from '../catalogue';
 import { nChannels } from './nouns';
 
 export const lineups: Texts<typeof text> = {
-	title: 'Liste canali',
 	add: 'Aggiungi lista canali',
 	newTitle: 'Aggiungi una lista canali',
 	emptyTitle: 'Ancora nessuna lista canali',

@@ -4,7 +4,6 @@ import type { Texts } from '../catalogue';
 import { nChannels, nLogos } from './nouns';
 
 export const logos: Texts<typeof text> = {
-	title: 'Loghi',
 	logos: nLogos,
 	channels: nChannels,
 	search: 'Cerca loghi',

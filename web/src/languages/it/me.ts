@@ -2,7 +2,6 @@ import type { text } from '../../pages/me/text';
 import type { Texts } from '../catalogue';
 
 export const me: Texts<typeof text> = {
-	title: 'Il mio account',
 	account: 'Account',
 	level: 'Livello',
 	levels: { 0: 'Spettatore', 1: 'Standard', 10: 'Amministratore' },

@@ -3,7 +3,6 @@ import type { text } from '../../pages/nodes/text';
 import type { Texts } from '../catalogue';
 
 export const nodes: Texts<typeof text> = {
-	title: 'Nodi',
 	intro: 'I gateway di questo cluster, visti da quello che risponde.',
 	alone: 'Questo gateway non è in un cluster',
 	aloneText:

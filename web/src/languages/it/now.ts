@@ -4,7 +4,6 @@ import type { Texts } from '../catalogue';
 import { nChannels, nViewers } from './nouns';
 
 export const now: Texts<typeof text> = {
-	title: 'Adesso',
 	channels: nChannels,
 	viewers: nViewers,
 	stale: (seconds) => `non aggiornato, ${number(seconds)} s`,

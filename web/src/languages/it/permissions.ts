@@ -4,7 +4,6 @@ import type { Texts } from '../catalogue';
 import { nUsers } from './nouns';
 
 export const permissions: Texts<typeof text> = {
-	title: 'Permessi da confermare',
 	back: 'Utenti',
 	intro:
 		'Questi permessi sono stati assegnati prima di avere effetto, o da un’importazione. Non consentono nulla finché non li confermi.',

@@ -3,7 +3,6 @@ import type { text } from '../../pages/plugins/text';
 import type { Texts } from '../catalogue';
 
 export const plugins: Texts<typeof text> = {
-	title: 'Plugin',
 	repositories: 'Repository',
 	install: 'Installa un plugin',
 	reload: 'Rileggi la cartella',

@@ -3,7 +3,6 @@ import type { text } from '../../pages/profiles/text';
 import type { Texts } from '../catalogue';
 
 export const profiles: Texts<typeof text> = {
-	title: 'Profili',
 	tabsLabel: 'Tipo di profilo',
 	tabs: { streams: 'Profili flusso', outputs: 'Profili di uscita', agents: 'User agent' },
 	intros: {

@@ -4,7 +4,6 @@ import type { Texts } from '../catalogue';
 import { nRecordings } from './nouns';
 
 export const recordings: Texts<typeof text> = {
-	title: 'Registrazioni',
 	parts: { upcoming: 'Programmate', running: 'In corso', done: 'Finite' },
 	rules: 'Regole',
 	storage: 'Spazio',

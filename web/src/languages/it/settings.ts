@@ -234,7 +234,6 @@ function saidOf(group: string, name: string): Said {
 }
 
 export const settings: Texts<typeof text> = {
-	title: 'Impostazioni',
 	search: 'Cerca impostazioni',
 	noMatch: 'Nessuna impostazione corrisponde',
 	sectionsLabel: 'Sezioni',

@@ -4,7 +4,6 @@ import type { Texts } from '../catalogue';
 import { nChannels, nGroups, nStreams } from './nouns';
 
 export const setup: Texts<typeof text> = {
-	title: 'Configurazione',
 	product: 'Headwater',
 	stepsLabel: 'Passaggi',
 	steps: {

@@ -3,7 +3,6 @@ import type { text } from '../../pages/slots/text';
 import type { Texts } from '../catalogue';
 
 export const slots: Texts<typeof text> = {
-	title: 'Connessioni',
 	intro: 'Ogni collegamento a un fornitore occupa una connessione di un profilo di account.',
 	idle: 'Nessuna connessione in uso.',
 	none: 'Nessun profilo di account',

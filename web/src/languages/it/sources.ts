@@ -4,10 +4,7 @@ import type { Texts } from '../catalogue';
 import { nGroups, nStreams, nTitles } from './nouns';
 
 export const sources: Texts<typeof text> = {
-	title: 'Sorgenti',
 	playlists: 'Playlist',
-	accounts: 'Account',
-	guides: 'Guide',
 	kindLabel: 'Tipo di sorgente',
 	add: 'Aggiungi sorgente',
 	addTitle: 'Aggiungi una sorgente',
@@ -111,6 +108,9 @@ export const sources: Texts<typeof text> = {
 	priority: 'Priorità',
 	priorityHint: 'Si preferiscono le sorgenti con il numero maggiore.',
 	releaseDelay: 'Secondi prima che una connessione chiusa torni libera',
+	advanced: 'Avanzate',
+	crashCooling: 'Secondi per cui contano le connessioni di un nodo perso',
+	crashCoolingHint: 'Se un nodo del cluster non ha potuto chiuderle. Vuoto: 30.',
 	userAgent: 'User agent',
 	profile: 'Profilo flusso',
 	profileHint: 'Per flussi e canali che non ne hanno uno proprio.',

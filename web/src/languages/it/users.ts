@@ -4,7 +4,6 @@ import type { Texts } from '../catalogue';
 import { nLineups, nStreams } from './nouns';
 
 export const users: Texts<typeof text> = {
-	title: 'Utenti',
 	add: 'Aggiungi utente',
 	addTitle: 'Aggiungi un utente',
 	columns: {

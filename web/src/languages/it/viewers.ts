@@ -4,7 +4,6 @@ import type { Texts } from '../catalogue';
 import { nViewers } from './nouns';
 
 export const viewers: Texts<typeof text> = {
-	title: 'Spettatori',
 	count: nViewers,
 	selected: (n, of) => `${number(n)} di ${nViewers(of)}`,
 	stale: (seconds) => `non aggiornato, ${number(seconds)} s`,

@@ -4,7 +4,6 @@ import type { Texts } from '../catalogue';
 import { nChannels } from './nouns';
 
 export const watch: Texts<typeof text> = {
-	title: 'Guarda',
 	search: 'Cerca canali',
 	list: 'Canali',
 	number: 'Numero',

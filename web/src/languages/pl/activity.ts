@@ -3,7 +3,6 @@ import type { Texts } from '../catalogue';
 import { counted } from './nouns';
 
 export const activity: Texts<typeof text> = {
-	title: 'Aktywność',
 	tabs: 'Rodzaje aktywności',
 	events: 'Zdarzenia',
 	undo: 'Cofnij',

@@ -2,7 +2,6 @@ import type { text } from '../../pages/backups/text';
 import type { Texts } from '../catalogue';
 
 export const backups: Texts<typeof text> = {
-	title: 'Kopie zapasowe',
 	intro:
 		'Kopia zapasowa zawiera konfigurację ze wszystkimi użytkownikami, kanałami i źródłami oraz przesłane pliki. Nie zawiera nagrań.',
 	make: 'Utwórz kopię',

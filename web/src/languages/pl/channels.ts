@@ -4,8 +4,6 @@ import type { Texts } from '../catalogue';
 import { counted, forms, nChannels, nStreams } from './nouns';
 
 export const channels: Texts<typeof text> = {
-	title: 'Kanały',
-	streamsTitle: 'Strumienie',
 	channels: nChannels,
 	streams: nStreams,
 	search: 'Szukaj kanałów',

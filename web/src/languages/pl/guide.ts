@@ -3,7 +3,6 @@ import type { Texts } from '../catalogue';
 import { nChannels, nProgrammes } from './nouns';
 
 export const guide: Texts<typeof text> = {
-	title: 'Przewodnik',
 	grid: 'Programy według kanału i godziny',
 	keys: 'Strzałki przesuwają, Enter otwiera, N wraca do teraźniejszości.',
 	channel: 'Kanał',

@@ -4,7 +4,6 @@ import type { Texts } from '../catalogue';
 import { counted } from './nouns';
 
 export const health: Texts<typeof text> = {
-	title: 'Diagnostyka',
 	good: 'Wszystko działa',
 	problems: (n) => counted(n, 'problem', 'problemy', 'problemów', 'problemu'),
 	confinement: 'Izolacja, której brakuje tej maszynie',

@@ -7,18 +7,25 @@ const counted = (n: number, one: string, few: string, many: string): string =>
 	`${number(n)} ${pluralForm(n, { one, few, many, other: few })}`;
 
 export const history: Texts<typeof text> = {
-	title: 'Historia',
 	intro:
 		'Mierzona co dziesięć sekund i przechowywana na tej bramie: co pięć minut przez dwa dni, co godzinę przez 60 dni.',
 	introNode: (node) =>
 		`Mierzona co dziesięć sekund na węźle ${node}, który przechowuje własną historię: co pięć minut przez dwa dni, co godzinę przez 60 dni.`,
 	scope: 'Pokaż',
-	scopes: { gateway: 'Cała brama', account: 'Konto', channel: 'Kanał', user: 'Użytkownik' },
+	scopes: {
+		gateway: 'Cała brama',
+		account: 'Konto',
+		channel: 'Kanał',
+		stream: 'Strumień',
+		user: 'Użytkownik',
+	},
 	choose: {
 		account: 'Wybierz konto, aby zobaczyć jego historię.',
 		channel: 'Wybierz kanał, aby zobaczyć jego historię.',
+		stream: 'Wybierz strumień, aby zobaczyć jego historię.',
 		user: 'Wybierz użytkownika, aby zobaczyć historię.',
 	},
+	streams: 'Strumienie kanału',
 	nobody: 'Nic nie wybrano',
 	range: 'Okres',
 	ranges: { '6h': '6 godzin', '24h': '24 godziny', '7d': '7 dni', '60d': '60 dni' },
@@ -58,5 +65,4 @@ export const history: Texts<typeof text> = {
 	notUsed: 'nieużywany',
 	asTable: 'Jako tabela',
 	time: 'Czas',
-	link: 'Historia',
 };

@@ -39,6 +39,7 @@ import { shell } from './shell';
 import { slots } from './slots';
 import { sources } from './sources';
 import { states } from './states';
+import { titles } from './titles';
 import { users } from './users';
 import { viewers } from './viewers';
 import { watch } from './watch';
@@ -84,6 +85,7 @@ const pl: Catalogue = {
 	slots,
 	sources,
 	states,
+	titles,
 	users,
 	viewers,
 	watch,

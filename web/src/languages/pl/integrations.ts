@@ -4,7 +4,6 @@ import type { Texts } from '../catalogue';
 import { counted } from './nouns';
 
 export const integrations: Texts<typeof text> = {
-	title: 'Integracje',
 	parts: { list: 'Integracje', queue: 'Kolejka', log: 'Dziennik' },
 	partsLabel: 'Części integracji',
 	add: 'Nowa integracja',

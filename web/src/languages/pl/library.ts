@@ -4,7 +4,6 @@ import type { Texts } from '../catalogue';
 import { nTitles } from './nouns';
 
 export const library: Texts<typeof text> = {
-	title: 'Biblioteka',
 	titles: nTitles,
 	list: 'Filmy i seriale',
 	search: 'Szukaj filmów i seriali',

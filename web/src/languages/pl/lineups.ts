@@ -3,7 +3,6 @@ import type { Texts } from '../catalogue';
 import { nChannels } from './nouns';
 
 export const lineups: Texts<typeof text> = {
-	title: 'Zestawy kanałów',
 	add: 'Dodaj zestaw',
 	newTitle: 'Dodaj zestaw kanałów',
 	emptyTitle: 'Brak zestawów kanałów',

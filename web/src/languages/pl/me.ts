@@ -2,7 +2,6 @@ import type { text } from '../../pages/me/text';
 import type { Texts } from '../catalogue';
 
 export const me: Texts<typeof text> = {
-	title: 'Moje konto',
 	account: 'Konto',
 	level: 'Poziom',
 	levels: { 0: 'Widz', 1: 'Zwykły', 10: 'Administrator' },

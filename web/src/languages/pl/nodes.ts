@@ -3,7 +3,6 @@ import type { text } from '../../pages/nodes/text';
 import type { Texts } from '../catalogue';
 
 export const nodes: Texts<typeof text> = {
-	title: 'Węzły',
 	intro: 'Bramy tego klastra, jak widzi je ta, która odpowiada.',
 	alone: 'Ta brama nie należy do klastra',
 	aloneText: 'Kilka bram może działać jak jedna. Operator ustawia to w sekcji [cluster] pliku konfiguracji.',

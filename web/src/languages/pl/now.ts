@@ -4,7 +4,6 @@ import type { Texts } from '../catalogue';
 import { counted, nChannels, nViewers } from './nouns';
 
 export const now: Texts<typeof text> = {
-	title: 'Teraz',
 	channels: nChannels,
 	viewers: nViewers,
 	stale: (seconds) => `nieaktualne, ${number(seconds)} s`,

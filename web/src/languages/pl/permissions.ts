@@ -4,7 +4,6 @@ import type { Texts } from '../catalogue';
 import { nUsers } from './nouns';
 
 export const permissions: Texts<typeof text> = {
-	title: 'Uprawnienia do potwierdzenia',
 	back: 'Użytkownicy',
 	intro:
 		'Te uprawnienia nadano, zanim miały skutek, albo przy imporcie. Na nic nie pozwalają, dopóki ich nie potwierdzisz.',

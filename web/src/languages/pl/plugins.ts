@@ -4,7 +4,6 @@ import type { Texts } from '../catalogue';
 import { counted, forms } from './nouns';
 
 export const plugins: Texts<typeof text> = {
-	title: 'Wtyczki',
 	repositories: 'Repozytoria',
 	install: 'Zainstaluj wtyczkę',
 	reload: 'Odczytaj folder ponownie',

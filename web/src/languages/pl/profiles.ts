@@ -3,7 +3,6 @@ import type { text } from '../../pages/profiles/text';
 import type { Texts } from '../catalogue';
 
 export const profiles: Texts<typeof text> = {
-	title: 'Profile',
 	tabsLabel: 'Rodzaj profilu',
 	tabs: { streams: 'Profile strumieni', outputs: 'Profile wyjściowe', agents: 'User agent' },
 	intros: {

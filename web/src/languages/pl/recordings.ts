@@ -4,7 +4,6 @@ import type { Texts } from '../catalogue';
 import { nRecordings } from './nouns';
 
 export const recordings: Texts<typeof text> = {
-	title: 'Nagrania',
 	parts: { upcoming: 'Nadchodzące', running: 'Trwające', done: 'Gotowe' },
 	rules: 'Reguły',
 	storage: 'Miejsce',

@@ -221,7 +221,6 @@ function saidOf(group: string, name: string): Said {
 }
 
 export const settings: Texts<typeof text> = {
-	title: 'Ustawienia',
 	search: 'Szukaj ustawień',
 	noMatch: 'Żadne ustawienie nie pasuje',
 	sectionsLabel: 'Sekcje',

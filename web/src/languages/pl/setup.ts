@@ -4,7 +4,6 @@ import type { Texts } from '../catalogue';
 import { counted, nChannels, nStreams } from './nouns';
 
 export const setup: Texts<typeof text> = {
-	title: 'Konfiguracja',
 	product: 'Headwater',
 	stepsLabel: 'Kroki',
 	steps: {

@@ -3,7 +3,6 @@ import type { text } from '../../pages/slots/text';
 import type { Texts } from '../catalogue';
 
 export const slots: Texts<typeof text> = {
-	title: 'Połączenia',
 	intro: 'Każde połączenie z dostawcą zajmuje miejsce w profilu konta.',
 	idle: 'Żadne połączenie nie jest w użyciu.',
 	none: 'Brak profili kont',

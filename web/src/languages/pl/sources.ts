@@ -4,10 +4,7 @@ import type { Texts } from '../catalogue';
 import { counted, nGroups, nStreams, nTitles } from './nouns';
 
 export const sources: Texts<typeof text> = {
-	title: 'Źródła',
 	playlists: 'Listy',
-	accounts: 'Konta',
-	guides: 'Przewodniki',
 	kindLabel: 'Rodzaj źródła',
 	add: 'Dodaj źródło',
 	addTitle: 'Dodaj źródło',
@@ -110,6 +107,9 @@ export const sources: Texts<typeof text> = {
 	priority: 'Priorytet',
 	priorityHint: 'Źródła z większą liczbą mają pierwszeństwo.',
 	releaseDelay: 'Sekundy, po których zamknięte połączenie znów jest wolne',
+	advanced: 'Zaawansowane',
+	crashCooling: 'Sekundy, przez które liczą się połączenia utraconego węzła',
+	crashCoolingHint: 'Gdy węzeł klastra nie zdążył ich zamknąć. Puste: 30.',
 	userAgent: 'User agent',
 	profile: 'Profil strumienia',
 	profileHint: 'Dla strumieni i kanałów bez własnego.',

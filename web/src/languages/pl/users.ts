@@ -4,7 +4,6 @@ import type { Texts } from '../catalogue';
 import { nLineups, nStreams } from './nouns';
 
 export const users: Texts<typeof text> = {
-	title: 'Użytkownicy',
 	add: 'Dodaj użytkownika',
 	addTitle: 'Dodaj użytkownika',
 	columns: {

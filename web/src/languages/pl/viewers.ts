@@ -4,7 +4,6 @@ import type { Texts } from '../catalogue';
 import { nViewers } from './nouns';
 
 export const viewers: Texts<typeof text> = {
-	title: 'Widzowie',
 	count: nViewers,
 	selected: (n, of) => `${number(n)} z ${number(of)}`,
 	stale: (seconds) => `nieaktualne, ${number(seconds)} s`,

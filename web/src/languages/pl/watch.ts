@@ -4,7 +4,6 @@ import type { Texts } from '../catalogue';
 import { counted, nChannels } from './nouns';
 
 export const watch: Texts<typeof text> = {
-	title: 'Oglądaj',
 	search: 'Szukaj kanałów',
 	list: 'Kanały',
 	number: 'Numer',

@@ -3,7 +3,6 @@ import type { text } from '../../pages/activity/text';
 import type { Texts } from '../catalogue';
 
 export const activity: Texts<typeof text> = {
-	title: 'Atividade',
 	tabs: 'Tipos de atividade',
 	events: 'Eventos',
 	undo: 'Desfazer',

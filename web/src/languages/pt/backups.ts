@@ -2,7 +2,6 @@ import type { text } from '../../pages/backups/text';
 import type { Texts } from '../catalogue';
 
 export const backups: Texts<typeof text> = {
-	title: 'Backups',
 	intro:
 		'Um backup contém a configuração com todos os usuários, canais e fontes, e os arquivos enviados. Não contém as gravações.',
 	make: 'Criar um backup',

@@ -6,8 +6,6 @@ const channelCount = (n: number) => `${number(n)} ${plural(n, 'canal', 'canais')
 const streams = (n: number) => `${number(n)} ${plural(n, 'fluxo', 'fluxos')}`;
 
 export const channels: Texts<typeof text> = {
-	title: 'Canais',
-	streamsTitle: 'Fluxos',
 	channels: channelCount,
 	streams,
 	search: 'Procurar canais',

@@ -3,7 +3,6 @@ import type { text } from '../../pages/guide/text';
 import type { Texts } from '../catalogue';
 
 export const guide: Texts<typeof text> = {
-	title: 'Guia',
 	grid: 'Programas por canal e hora',
 	keys: 'As setas movem, Enter abre, N volta ao momento atual.',
 	channel: 'Canal',

@@ -3,7 +3,6 @@ import type { text } from '../../pages/health/text';
 import type { Texts } from '../catalogue';
 
 export const health: Texts<typeof text> = {
-	title: 'Saúde',
 	good: 'Tudo funciona',
 	problems: (n) => `${number(n)} ${plural(n, 'problema', 'problemas')}`,
 	confinement: 'Isolamento que falta nesta máquina',

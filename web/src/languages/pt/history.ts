@@ -3,18 +3,19 @@ import type { text } from '../../pages/history/text';
 import type { Texts } from '../catalogue';
 
 export const history: Texts<typeof text> = {
-	title: 'Histórico',
 	intro:
 		'Medido a cada dez segundos e guardado neste gateway: a cada cinco minutos durante dois dias, a cada hora durante 60 dias.',
 	introNode: (node) =>
 		`Medido a cada dez segundos no nó ${node}, que guarda o seu próprio histórico: a cada cinco minutos durante dois dias, a cada hora durante 60 dias.`,
 	scope: 'Mostrar',
-	scopes: { gateway: 'Todo o gateway', account: 'Conta', channel: 'Canal', user: 'Usuário' },
+	scopes: { gateway: 'Todo o gateway', account: 'Conta', channel: 'Canal', stream: 'Fluxo', user: 'Usuário' },
 	choose: {
 		account: 'Escolha uma conta para ver o seu histórico.',
 		channel: 'Escolha um canal para ver o seu histórico.',
+		stream: 'Escolha um fluxo para ver o seu histórico.',
 		user: 'Escolha um usuário para ver o histórico.',
 	},
+	streams: 'Fluxos do canal',
 	nobody: 'Nada escolhido',
 	range: 'Período',
 	ranges: { '6h': '6 horas', '24h': '24 horas', '7d': '7 dias', '60d': '60 dias' },
@@ -53,5 +54,4 @@ export const history: Texts<typeof text> = {
 	notUsed: 'sem uso',
 	asTable: 'Como tabela',
 	time: 'Hora',
-	link: 'Histórico',
 };

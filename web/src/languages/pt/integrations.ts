@@ -3,7 +3,6 @@ import type { text } from '../../pages/integrations/text';
 import type { Texts } from '../catalogue';
 
 export const integrations: Texts<typeof text> = {
-	title: 'Integrações',
 	parts: { list: 'Integrações', queue: 'Fila', log: 'Log' },
 	partsLabel: 'Partes das integrações',
 	add: 'Nova integração',

@@ -3,7 +3,6 @@ import type { text } from '../../pages/lineups/text';
 import type { Texts } from '../catalogue';
 
 export const lineups: Texts<typeof text> = {
-	title: 'Listas de canais',
 	add: 'Adicionar lista',
 	newTitle: 'Adicionar uma lista de canais',
 	emptyTitle: 'Ainda não há listas de canais',

@@ -6,7 +6,6 @@ const channels = (n: number) => `${number(n)} ${plural(n, 'canal', 'canais')}`;
 const logoCount = (n: number) => `${number(n)} ${plural(n, 'logo', 'logos')}`;
 
 export const logos: Texts<typeof text> = {
-	title: 'Logos',
 	logos: logoCount,
 	channels,
 	search: 'Procurar logos',

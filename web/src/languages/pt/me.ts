@@ -2,7 +2,6 @@ import type { text } from '../../pages/me/text';
 import type { Texts } from '../catalogue';
 
 export const me: Texts<typeof text> = {
-	title: 'Eu',
 	account: 'Conta',
 	level: 'Nível',
 	levels: { 0: 'Espectador', 1: 'Padrão', 10: 'Administrador' },

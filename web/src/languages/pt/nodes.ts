@@ -3,7 +3,6 @@ import type { text } from '../../pages/nodes/text';
 import type { Texts } from '../catalogue';
 
 export const nodes: Texts<typeof text> = {
-	title: 'Nós',
 	intro: 'Os gateways deste cluster, como os vê o que responde.',
 	alone: 'Este gateway não está em um cluster',
 	aloneText:

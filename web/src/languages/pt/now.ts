@@ -5,7 +5,6 @@ import type { Texts } from '../catalogue';
 const segments = (n: number) => `${number(n)} ${plural(n, 'segmento lido', 'segmentos lidos')}`;
 
 export const now: Texts<typeof text> = {
-	title: 'Agora',
 	channels: (n) => `${number(n)} ${plural(n, 'canal', 'canais')}`,
 	viewers: (n) => `${number(n)} ${plural(n, 'espectador', 'espectadores')}`,
 	stale: (seconds) => `sem atualização, ${number(seconds)} s`,

@@ -5,7 +5,6 @@ import type { Texts } from '../catalogue';
 const users = (n: number) => `${number(n)} ${plural(n, 'usuário', 'usuários')}`;
 
 export const permissions: Texts<typeof text> = {
-	title: 'Permissões por confirmar',
 	back: 'Usuários',
 	intro:
 		'Estas permissões foram atribuídas antes de terem efeito, ou em uma importação. Não permitem nada até serem confirmadas.',

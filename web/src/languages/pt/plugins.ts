@@ -3,7 +3,6 @@ import type { text } from '../../pages/plugins/text';
 import type { Texts } from '../catalogue';
 
 export const plugins: Texts<typeof text> = {
-	title: 'Plugins',
 	repositories: 'Repositórios',
 	install: 'Instalar um plugin',
 	reload: 'Ler a pasta de novo',

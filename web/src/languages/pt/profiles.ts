@@ -3,7 +3,6 @@ import type { text } from '../../pages/profiles/text';
 import type { Texts } from '../catalogue';
 
 export const profiles: Texts<typeof text> = {
-	title: 'Perfis',
 	tabsLabel: 'Tipo de perfil',
 	tabs: { streams: 'Perfis de fluxo', outputs: 'Perfis de saída', agents: 'User agents' },
 	intros: {

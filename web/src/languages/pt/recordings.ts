@@ -5,7 +5,6 @@ import type { Texts } from '../catalogue';
 const recordingCount = (n: number) => `${number(n)} ${plural(n, 'gravação', 'gravações')}`;
 
 export const recordings: Texts<typeof text> = {
-	title: 'Gravações',
 	parts: { upcoming: 'Próximas', running: 'Em andamento', done: 'Terminadas' },
 	rules: 'Regras',
 	storage: 'Armazenamento',

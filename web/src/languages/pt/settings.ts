@@ -210,7 +210,6 @@ function saidOf(group: string, name: string): Said {
 }
 
 export const settings: Texts<typeof text> = {
-	title: 'Configurações',
 	search: 'Procurar configurações',
 	noMatch: 'Nenhuma configuração corresponde',
 	sectionsLabel: 'Seções',

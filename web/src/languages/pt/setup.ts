@@ -7,7 +7,6 @@ const channels = (n: number) => `${number(n)} ${plural(n, 'canal', 'canais')}`;
 const groups = (n: number) => `${number(n)} ${plural(n, 'grupo', 'grupos')}`;
 
 export const setup: Texts<typeof text> = {
-	title: 'Configuração inicial',
 	product: 'Headwater',
 	stepsLabel: 'Passos',
 	steps: {

@@ -3,7 +3,6 @@ import type { text } from '../../pages/slots/text';
 import type { Texts } from '../catalogue';
 
 export const slots: Texts<typeof text> = {
-	title: 'Conexões',
 	intro: 'Cada conexão a um provedor ocupa um lugar em um perfil de conta.',
 	idle: 'Não há conexões em uso.',
 	none: 'Não há perfis de conta',

@@ -5,10 +5,7 @@ import type { Texts } from '../catalogue';
 const streams = (n: number) => `${number(n)} ${plural(n, 'fluxo', 'fluxos')}`;
 
 export const sources: Texts<typeof text> = {
-	title: 'Fontes',
 	playlists: 'Listas de reprodução',
-	accounts: 'Contas',
-	guides: 'Guias',
 	kindLabel: 'Tipo de fonte',
 	add: 'Adicionar fonte',
 	addTitle: 'Adicionar uma fonte',
@@ -111,6 +108,9 @@ export const sources: Texts<typeof text> = {
 	priority: 'Prioridade',
 	priorityHint: 'As fontes com o número maior são preferidas.',
 	releaseDelay: 'Segundos até uma conexão fechada ficar livre',
+	advanced: 'Avançado',
+	crashCooling: 'Segundos em que contam as ligações de um nó perdido',
+	crashCoolingHint: 'Se um nó do cluster não as pôde fechar. Vazio: 30.',
 	userAgent: 'User agent',
 	profile: 'Perfil de fluxo',
 	profileHint: 'Para fluxos e canais que não têm um próprio.',

@@ -3,7 +3,6 @@ import type { text } from '../../pages/users/text';
 import type { Texts } from '../catalogue';
 
 export const users: Texts<typeof text> = {
-	title: 'Usuários',
 	add: 'Adicionar usuário',
 	addTitle: 'Adicionar um usuário',
 	columns: {

@@ -5,7 +5,6 @@ import type { Texts } from '../catalogue';
 const viewerCount = (n: number) => `${number(n)} ${plural(n, 'espectador', 'espectadores')}`;
 
 export const viewers: Texts<typeof text> = {
-	title: 'Espectadores',
 	count: (n) => viewerCount(n),
 	selected: (n, of) => `${number(n)} de ${viewerCount(of)}`,
 	stale: (seconds) => `sem atualização, ${number(seconds)} s`,

@@ -1,9 +1,9 @@
 import { definePage } from '$lib/router';
-import { text } from './text';
+import { titles } from '../../shell/titlesText';
 
 export default definePage({
 	path: 'activity',
-	title: () => text().title,
+	title: () => titles().activity,
 	icon: 'activity',
 	level: 10,
 	group: 'manage',

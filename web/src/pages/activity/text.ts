@@ -1,7 +1,6 @@
 import { number, plural, texts } from '$lib/i18n';
 
 export const text = texts('activity', {
-	title: 'Activity',
 	tabs: 'Kinds of activity',
 	events: 'Events',
 	undo: 'Undo',

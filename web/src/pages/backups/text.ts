@@ -1,7 +1,6 @@
 import { texts } from '$lib/i18n';
 
 export const text = texts('backups', {
-	title: 'Back-ups',
 	intro:
 		'A back-up contains the configuration with all users, channels and sources, and uploaded files. It does not contain recordings.',
 	make: 'Make a back-up',

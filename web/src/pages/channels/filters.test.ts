@@ -13,7 +13,13 @@ it('the filters of channels are read from the address', () => {
 		only_stale: true,
 		ordering: '-name',
 	});
-	expect(channelFilter(query('only=unguided'))).toEqual({ epg: ['false'] });
+	for (const [only, expected] of [
+		['unguided', { epg: ['false'] }],
+		['streamless', { only_streamless: true }],
+		['failing', { only_failing: true }],
+		['unplayed', { only_unplayed: true }],
+	] as const)
+		expect(channelFilter(query(`only=${only}`))).toEqual(expected);
 });
 
 it('values that the page does not know are ignored', () => {

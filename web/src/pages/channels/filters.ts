@@ -23,7 +23,7 @@ export const STREAM_ORDERINGS = [
 	'-health',
 ] as const;
 export const CHANNEL_STATES = ['active', 'hidden'] as const;
-export const CHANNEL_ONLY = ['streamless', 'stale', 'edited', 'unguided'] as const;
+export const CHANNEL_ONLY = ['streamless', 'stale', 'failing', 'unguided', 'unplayed', 'edited'] as const;
 export const STREAM_USES = ['unused', 'used_here'] as const;
 export const CONTENTS = ['live', 'movie', 'series', 'separator'] as const;
 
@@ -35,6 +35,8 @@ export type ChannelFilter = {
 	channel_profile_id?: number;
 	only_streamless?: boolean;
 	only_stale?: boolean;
+	only_failing?: boolean;
+	only_unplayed?: boolean;
 	only_has_overrides?: boolean;
 	epg?: ['false'];
 	ordering?: (typeof CHANNEL_ORDERINGS)[number];
@@ -76,6 +78,8 @@ export function channelFilter(query: URLSearchParams): ChannelFilter {
 		channel_profile_id: id(query.get('lineup')),
 		only_streamless: only === 'streamless' || undefined,
 		only_stale: only === 'stale' || undefined,
+		only_failing: only === 'failing' || undefined,
+		only_unplayed: only === 'unplayed' || undefined,
 		only_has_overrides: only === 'edited' || undefined,
 		epg: only === 'unguided' ? (['false'] as ['false']) : undefined,
 		ordering: choice(CHANNEL_ORDERINGS, query.get('ordering')),

@@ -1,9 +1,9 @@
 import { definePage } from '$lib/router';
-import { text } from './text';
+import { titles } from '../../shell/titlesText';
 
 export default definePage({
 	path: 'channels',
-	title: () => text().title,
+	title: () => titles().channels,
 	icon: 'channel',
 	level: 1,
 	group: 'lineup',

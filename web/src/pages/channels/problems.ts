@@ -15,10 +15,7 @@ export const SIGNS: Record<ChannelProblem, { icon: IconName; tone: 'bad' | 'warn
 	unplayed: { icon: 'play', tone: 'idle' },
 };
 
-/** Problems that the gateway can filter by. */
-export const FILTERED = ['streamless', 'stale', 'unguided'] as const satisfies readonly ChannelProblem[];
-
-/** A stream that fails more often than it plays. The gateway gives 50 to one of which it knows nothing. */
+/** A stream that fails more often than it plays, as the filter of the gateway has it. It gives 50 to one of which it knows nothing. */
 const FAILING_BELOW = 40;
 
 /** What is known of a stream. */
@@ -41,8 +38,10 @@ export function problemsOf(
 }
 
 function ofStreams(all: readonly StreamState[]): ChannelProblem[] {
-	if (all.every((it) => it.is_stale)) return ['stale'];
+	const found: ChannelProblem[] = all.every((it) => it.is_stale) ? ['stale'] : [];
 	const played = all.flatMap((it) => it.health ?? []);
-	if (played.length === 0) return ['unplayed'];
-	return played.length === all.length && played.every((it) => it.score < FAILING_BELOW) ? ['failing'] : [];
+	if (played.length === 0) found.push('unplayed');
+	else if (played.length === all.length && played.every((it) => it.score < FAILING_BELOW))
+		found.push('failing');
+	return found;
 }

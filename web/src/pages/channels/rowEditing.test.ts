@@ -42,6 +42,15 @@ const GROUPS = [
 	{ id: 3, name: 'Sport', position: null, channel_count: 1, m3u_account_count: 0, m3u_accounts: [] },
 ];
 
+/** The filters of problems, each with the channels of this stage that match. */
+const FILTERS: readonly [string, (it: Stored) => boolean][] = [
+	['only_streamless', (it) => it.streams.length === 0],
+	['only_stale', () => false],
+	['only_failing', (it) => it.id === 3],
+	['only_unplayed', (it) => it.id === 4],
+	['epg', (it) => it.effective_epg_data_id === null],
+];
+
 let channels: Stored[];
 let version: number;
 let writes: { method: string; path: string; body: unknown; tag: string | null }[];
@@ -86,7 +95,7 @@ function read(pathname: string, query: URLSearchParams): Response {
 	const [start, end] = [Number(query.get('start')), Number(query.get('end') ?? Infinity)];
 	const answers: Record<string, () => unknown> = {
 		'/api/channels/channels/': () =>
-			page(query.has('only_streamless') ? ordered.filter((it) => it.streams.length === 0) : ordered),
+			page(ordered.filter((it) => FILTERS.every(([name, has]) => !query.has(name) || has(it)))),
 		'/api/channels/channels/ids/': () => ordered.map((it) => it.id),
 		'/api/channels/channels/numbers-in-range/': () => ({
 			occupants: ordered.filter((it) => (it.channel_number ?? 0) >= start && (it.channel_number ?? 0) <= end),
@@ -200,6 +209,14 @@ test('problems are signs with words, each of which the gateway can filter by', a
 	await fireEvent.click(await screen.findByRole('button', { name: /No streams 1/ }));
 	await waitFor(() => expect(names()).toEqual(['Two']));
 	expect(location.search).toContain('only=streamless');
+	for (const [name, found] of [
+		[/Every stream fails 1/, ['Three']],
+		[/Never played 1/, ['Four']],
+		[/No guide 3/, ['Two', 'Three', 'Four']],
+	] as const) {
+		await fireEvent.click(await screen.findByRole('button', { name }));
+		await waitFor(() => expect(names()).toEqual(found));
+	}
 });
 
 test('a row moves by keys: one number at once, several ones after they were shown', async () => {

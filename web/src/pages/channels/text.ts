@@ -4,8 +4,6 @@ const channels = (n: number) => plural(n, '1 channel', `${number(n)} channels`);
 const streams = (n: number) => plural(n, '1 stream', `${number(n)} streams`);
 
 export const text = texts('channels', {
-	title: 'Channels',
-	streamsTitle: 'Streams',
 	channels,
 	streams,
 	search: 'Search channels',

@@ -1,42 +1,31 @@
-import { waitFor } from '@testing-library/svelte';
 import { afterEach, beforeEach, describe, expect, it, test, vi } from 'vitest';
 import { messages } from '../../lib/ui/messages.svelte';
-import { dayStart, HOUR_MS } from './axis';
-import { KINDS, ProgrammeKinds, queryOf, type LoadKind } from './kinds.svelte';
+import { dayStart } from './axis';
+import { KINDS, kindOf, queryOf } from './kinds';
 import { reminders, type Reminder } from './reminders.svelte';
 
-const SPAN = 6 * HOUR_MS;
-
 describe('kinds of programmes', () => {
-	it('are read once for a span of time, page by page, and the first kind that fits counts', async () => {
-		const asked: string[] = [];
-		const load: LoadKind = async (kind, from, _until, page) => {
-			asked.push(`${kind} ${from / SPAN} ${page}`);
-			if (kind === 'series') return { ids: page === 1 ? [1, 2] : [3], hasMore: page === 1 };
-			return { ids: kind === 'children' ? [2] : [], hasMore: false };
-		};
-		const kinds = new ProgrammeKinds(load);
-		kinds.want(7 * SPAN + 1, 8 * SPAN - 1);
-		await waitFor(() => expect(kinds.of(2)).toBe('children'));
-		expect([kinds.of(1), kinds.of('3'), kinds.of(4)]).toEqual(['series', 'series', undefined]);
-		expect(asked).toHaveLength(KINDS.length + 1);
-		expect(asked[1]).toBe('series 7 2');
-		kinds.want(7 * SPAN, 8 * SPAN);
-		await Promise.resolve();
-		expect(asked).toHaveLength(KINDS.length + 1);
-		kinds.refresh();
-		await waitFor(() => expect(asked).toHaveLength(2 * KINDS.length + 2));
-	});
-
-	it('have no end of pages, and a failure leaves the guide as it is', async () => {
-		const load = vi.fn<LoadKind>(async () => ({ ids: [], hasMore: true }));
-		new ProgrammeKinds(load).want(0, 1);
-		await waitFor(() => expect(load.mock.calls.length).toBe(6 * KINDS.length));
-		const failing = vi.fn<LoadKind>(() => Promise.reject(new Error('down')));
-		const kinds = new ProgrammeKinds(failing);
-		kinds.want(0, 3 * SPAN);
-		await waitFor(() => expect(failing).toHaveBeenCalledOnce());
-		expect(kinds.of(1)).toBeUndefined();
+	test.each([
+		[['News', 'Live'], 'news'],
+		[['Nachrichten'], 'news'],
+		[['Magazine', 'Fußball-Bundesliga'], 'sports'],
+		[['Actualités'], 'news'],
+		[['Película'], 'film'],
+		[['PELICULA'], 'film'],
+		[['Dokumentation'], 'documentary'],
+		[['dla dzieci'], 'children'],
+		// The first kind that fits counts.
+		[['Series', 'Kids'], 'children'],
+		// Words, not parts of words.
+		[['Magazine/Sport'], 'sports'],
+		[['Transport'], undefined],
+		[[''], undefined],
+		[[], undefined],
+		[null, undefined],
+		[undefined, undefined],
+	])('of %o is %s', (categories, kind) => {
+		expect(kindOf(categories)).toBe(kind);
+		expect(kindOf(categories)).toBe(kind);
 	});
 
 	test.each(KINDS)('the words of %s are as long as the API allows', (kind) => {

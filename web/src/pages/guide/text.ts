@@ -1,7 +1,6 @@
 import { number, plural, texts } from '$lib/i18n';
 
 export const text = texts('guide', {
-	title: 'Guide',
 	grid: 'Programmes by channel and time',
 	keys: 'Arrow keys move, Enter opens, N returns to the present.',
 	channel: 'Channel',

@@ -1,9 +1,9 @@
 import { definePage } from '$lib/router';
-import { text } from './text';
+import { titles } from '../../shell/titlesText';
 
 export default definePage({
 	path: 'health',
-	title: () => text().title,
+	title: () => titles().health,
 	icon: 'health',
 	level: 10,
 	group: 'sources',

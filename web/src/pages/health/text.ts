@@ -1,7 +1,6 @@
 import { number, plural, texts } from '$lib/i18n';
 
 export const text = texts('health', {
-	title: 'Health',
 	good: 'Everything works',
 	problems: (n: number) => plural(n, '1 problem', `${number(n)} problems`),
 	confinement: 'Confinement that this machine lacks',

@@ -1,4 +1,4 @@
-import { render, screen } from '@testing-library/svelte';
+import { cleanup, render, screen } from '@testing-library/svelte';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { session } from '$lib/auth';
 import { router } from '$lib/router';
@@ -12,6 +12,7 @@ beforeEach(() => {
 	vi.stubGlobal('fetch', async (request: Request) => {
 		const url = new URL(request.url);
 		asked.push(url);
+		if (url.pathname.endsWith('/streams/')) return Response.json([{ id: 9, name: 'News A' }]);
 		const series = {
 			failovers: [0, 2],
 			losses: [0, 3],
@@ -50,10 +51,20 @@ test('the history of a channel tells in words what its strips show, and names th
 	).toBeTruthy();
 	expect(screen.getByRole('img', { name: 'Time playing: played 75 % of the time in use.' })).toBeTruthy();
 	expect(screen.getByText(/the node attic/)).toBeTruthy();
-	const query = asked[0]?.searchParams;
+	const query = asked.find((it) => it.pathname === '/api/core/history/')?.searchParams;
 	expect([query?.get('scope'), query?.get('id')]).toEqual(['channel', '7']);
 	const [from, until] = ['from', 'until'].map((it) => Date.parse(query?.get(it) ?? ''));
 	expect((until ?? 0) - (from ?? 0)).toBe(6 * 3_600_000);
+});
+
+test('a channel leads to the history of each of its streams, which has its time playing', async () => {
+	open('/history?scope=channel&id=7&range=6h');
+	const link = await screen.findByRole('link', { name: 'News A' });
+	expect(link.getAttribute('href')).toBe('/history?scope=stream&id=9&range=6h');
+	cleanup();
+	open('/history?scope=stream&id=9');
+	expect(await screen.findByRole('img', { name: /Time playing: played 75/ })).toBeTruthy();
+	expect(screen.queryByRole('link', { name: 'News A' })).toBeNull();
 });
 
 test('a history of users that is not kept leads to its setting', async () => {

@@ -6,7 +6,7 @@ import { text } from './text';
 export type Answer = Schemas['History'];
 export type Values = (number | null)[];
 
-export const SCOPES = ['gateway', 'account', 'channel', 'user'] as const;
+export const SCOPES = ['gateway', 'account', 'channel', 'stream', 'user'] as const;
 export type Scope = (typeof SCOPES)[number];
 
 /** Lengths of time that can be chosen, in seconds. */
@@ -91,13 +91,13 @@ export function lineCharts({ series: it }: Answer): LineChart[] {
 	const { charts, series: names } = text();
 	const charted: (LineChart & { isThere: unknown })[] = [
 		{
-			isThere: it.bitrate_out_kbps,
+			isThere: it.bitrate_in_kbps ?? it.bitrate_out_kbps,
 			key: 'rate',
 			title: charts.rate,
 			format: kbps,
 			lines: [
 				...(it.bitrate_in_kbps ? [line('in', names.in, it.bitrate_in_kbps, 1)] : []),
-				line('out', names.out, it.bitrate_out_kbps ?? [], 2),
+				...(it.bitrate_out_kbps ? [line('out', names.out, it.bitrate_out_kbps, 2)] : []),
 			],
 		},
 		{
@@ -147,7 +147,7 @@ const line = (key: string, name: string, values: Values, colour: Line['colour'])
 	colour,
 });
 
-/** Returns the strips of an answer: of a channel its time playing, and failovers. */
+/** Returns the strips of an answer: of a channel or stream its time playing, and failovers. */
 export function strips({ series: it }: Answer): Strip[] {
 	const found: Strip[] = [];
 	if (it.playing_seconds && it.failing_seconds)

@@ -1,9 +1,9 @@
 import { definePage } from '$lib/router';
-import { text } from './text';
+import { titles } from '../../shell/titlesText';
 
 export default definePage({
 	path: 'history',
-	title: () => text().title,
+	title: () => titles().history,
 	icon: 'chart',
 	level: 10,
 	group: 'manage',

@@ -1,5 +1,5 @@
 /** Finds what a history can be about. */
-import { api, ok } from '$lib/api';
+import { api, listed, ok } from '$lib/api';
 
 const LISTED_MAX = 20;
 
@@ -12,6 +12,24 @@ export async function findChannels(search: string, signal: AbortSignal) {
 		label: it.name,
 		detail: String(it.channel_number ?? ''),
 	}));
+}
+
+/** Finds streams by a part of their name. */
+export async function findStreams(search: string, signal: AbortSignal) {
+	const query = { search, page: 1, page_size: LISTED_MAX };
+	const found = await ok(api.GET('/api/channels/streams/', { params: { query }, signal }));
+	return found.results.map((it) => ({
+		value: it.id,
+		label: it.name,
+		detail: it.channel_group_name ?? '',
+	}));
+}
+
+/** Returns the streams of a channel in the order of failover. */
+export async function streamsOf(id: number, signal: AbortSignal) {
+	const params = { path: { id } };
+	const found = listed(await ok(api.GET('/api/channels/channels/{id}/streams/', { params, signal })));
+	return found.map((it) => ({ id: it.id, name: it.name }));
 }
 
 const named = (list: { id: number; label: string }[], search: string) => {

@@ -2,7 +2,6 @@ import { number, plural, texts } from '$lib/i18n';
 import type { Cause, Delivery, EventName, Integration, LogEntry, PresetName } from './model';
 
 export const text = texts('integrations', {
-	title: 'Integrations',
 	parts: { list: 'Integrations', queue: 'Queue', log: 'Log' },
 	partsLabel: 'Parts of integrations',
 	add: 'New integration',

@@ -3,7 +3,6 @@ import { joined, number, plural, texts } from '$lib/i18n';
 const titles = (n: number) => plural(n, '1 title', `${number(n)} titles`);
 
 export const text = texts('library', {
-	title: 'Library',
 	titles,
 	list: 'Films and series',
 	search: 'Search films and series',

@@ -1,9 +1,9 @@
 import { definePage } from '$lib/router';
-import { text } from './text';
+import { titles } from '../../shell/titlesText';
 
 export default definePage({
 	path: 'lineups',
-	title: () => text().title,
+	title: () => titles().lineups,
 	icon: 'group',
 	level: 10,
 	group: 'lineup',

@@ -1,7 +1,6 @@
 import { number, plural, texts } from '$lib/i18n';
 
 export const text = texts('lineups', {
-	title: 'Lineups',
 	add: 'Add lineup',
 	newTitle: 'Add a lineup',
 	emptyTitle: 'No lineups yet',

@@ -1,9 +1,9 @@
 import { definePage } from '$lib/router';
-import { text } from './text';
+import { titles } from '../../shell/titlesText';
 
 export default definePage({
 	path: 'logos',
-	title: () => text().title,
+	title: () => titles().logos,
 	icon: 'logo',
 	level: 10,
 	group: 'lineup',

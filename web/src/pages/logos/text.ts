@@ -4,7 +4,6 @@ const channels = (n: number) => plural(n, '1 channel', `${number(n)} channels`);
 const logos = (n: number) => plural(n, '1 logo', `${number(n)} logos`);
 
 export const text = texts('logos', {
-	title: 'Logos',
 	logos,
 	channels,
 	search: 'Search logos',

@@ -1,9 +1,9 @@
 import { definePage } from '$lib/router';
-import { text } from './text';
+import { titles } from '../../shell/titlesText';
 
 export default definePage({
 	path: 'me',
-	title: () => text().title,
+	title: () => titles().me,
 	icon: 'me',
 	level: 0,
 	order: 500,

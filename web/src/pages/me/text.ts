@@ -1,7 +1,6 @@
 import { texts } from '$lib/i18n';
 
 export const text = texts('me', {
-	title: 'Me',
 	account: 'Account',
 	level: 'Level',
 	levels: { 0: 'Viewer', 1: 'Standard', 10: 'Admin' } as Record<number, string>,

@@ -1,9 +1,9 @@
 import { definePage } from '$lib/router';
-import { text } from './text';
+import { titles } from '../../shell/titlesText';
 
 export default definePage({
 	path: 'nodes',
-	title: () => text().title,
+	title: () => titles().nodes,
 	icon: 'source',
 	level: 10,
 	// Most gateways are not in a cluster: the page of the health leads here if one is.

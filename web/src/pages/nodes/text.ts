@@ -1,7 +1,6 @@
 import { millis, number, texts } from '$lib/i18n';
 
 export const text = texts('nodes', {
-	title: 'Nodes',
 	intro: 'The gateways of this cluster, as the one that answers sees them.',
 	alone: 'This gateway is not in a cluster',
 	aloneText:

@@ -1,9 +1,9 @@
 import { definePage } from '$lib/router';
-import { text } from './text';
+import { titles } from '../../shell/titlesText';
 
 export default definePage({
 	path: 'now',
-	title: () => text().title,
+	title: () => titles().now,
 	icon: 'now',
 	level: 1,
 	group: 'watch',

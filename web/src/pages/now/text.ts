@@ -1,7 +1,6 @@
 import { number, plural, texts } from '$lib/i18n';
 
 export const text = texts('now', {
-	title: 'Now',
 	channels: (n: number) => plural(n, '1 channel', `${number(n)} channels`),
 	viewers: (n: number) => plural(n, '1 viewer', `${number(n)} viewers`),
 	stale: (seconds: number) => `stale, ${number(seconds)} s`,

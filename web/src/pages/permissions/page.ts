@@ -1,9 +1,9 @@
 import { definePage } from '$lib/router';
-import { text } from './text';
+import { titles } from '../../shell/titlesText';
 
 export default definePage({
 	path: 'users/permissions',
-	title: () => text().title,
+	title: () => titles().permissions,
 	icon: 'check',
 	level: 10,
 	order: 311,

@@ -3,7 +3,6 @@ import { number, plural, texts } from '$lib/i18n';
 const users = (n: number): string => plural(n, '1 user', `${number(n)} users`);
 
 export const text = texts('permissions', {
-	title: 'Permissions to confirm',
 	back: 'Users',
 	intro:
 		'These permissions were assigned before they had an effect, or by an import. They allow nothing until you confirm them.',

@@ -3,7 +3,6 @@ import type { LimitName } from './limits';
 import type { FolderUse, PluginState } from './model';
 
 export const text = texts('plugins', {
-	title: 'Plugins',
 	repositories: 'Repositories',
 	install: 'Install a plugin',
 	reload: 'Read the folder again',

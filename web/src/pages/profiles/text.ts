@@ -1,7 +1,6 @@
 import { number, texts } from '$lib/i18n';
 
 export const text = texts('profiles', {
-	title: 'Profiles',
 	tabsLabel: 'Kind of profile',
 	tabs: { streams: 'Stream profiles', outputs: 'Output profiles', agents: 'User agents' },
 	intros: {

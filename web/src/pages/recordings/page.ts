@@ -1,10 +1,10 @@
 import { session } from '$lib/auth';
 import { definePage } from '$lib/router';
-import { text } from './text';
+import { titles } from '../../shell/titlesText';
 
 export default definePage({
 	path: 'recordings',
-	title: () => text().title,
+	title: () => titles().recordings,
 	icon: 'record',
 	level: 1,
 	isPermitted: () => session.user?.may_record === true,

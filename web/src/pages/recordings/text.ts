@@ -3,7 +3,6 @@ import type { Glance } from './groups';
 import type { Status } from './recordings';
 
 export const text = texts('recordings', {
-	title: 'Recordings',
 	parts: { upcoming: 'Upcoming', running: 'Running', done: 'Done' },
 	rules: 'Rules',
 	storage: 'Storage',

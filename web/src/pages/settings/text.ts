@@ -205,7 +205,6 @@ function saidOf(group: string, name: string): Said {
 }
 
 export const text = texts('settings', {
-	title: 'Settings',
 	search: 'Search settings',
 	noMatch: 'No setting matches',
 	sectionsLabel: 'Sections',

@@ -1,9 +1,9 @@
 import { definePage } from '$lib/router';
-import { text } from './text';
+import { titles } from '../../shell/titlesText';
 
 export default definePage({
 	path: 'setup',
-	title: () => text().title,
+	title: () => titles().setup,
 	icon: 'setup',
 	level: null,
 	bare: true,

@@ -5,7 +5,6 @@ const channels = (n: number) => plural(n, '1 channel', `${number(n)} channels`);
 const groups = (n: number) => plural(n, '1 group', `${number(n)} groups`);
 
 export const text = texts('setup', {
-	title: 'Set-up',
 	product: 'Headwater',
 	stepsLabel: 'Steps',
 	steps: {

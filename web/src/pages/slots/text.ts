@@ -1,7 +1,6 @@
 import { number, texts } from '$lib/i18n';
 
 export const text = texts('slots', {
-	title: 'Slots',
 	intro: 'Each connection to a provider takes a slot of an account profile.',
 	idle: 'No slot is in use.',
 	none: 'No account profiles',

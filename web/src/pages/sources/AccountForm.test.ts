@@ -1,4 +1,4 @@
-import { fireEvent, render, screen, waitFor } from '@testing-library/svelte';
+import { fireEvent, render, screen, waitFor, within } from '@testing-library/svelte';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { session } from '$lib/auth';
 import { router } from '$lib/router';
@@ -16,14 +16,16 @@ const ACCOUNT = {
 } as unknown as Account;
 
 let changes: unknown[];
+let refusal: object | undefined;
 
 beforeEach(() => {
 	session.user = { id: 1, username: 'anna', user_level: 10, is_superuser: true } as typeof session.user;
-	changes = [];
+	[changes, refusal] = [[], undefined];
 	vi.stubGlobal('fetch', async (input: Request | string, init?: RequestInit) => {
 		const request = input instanceof Request ? input : new Request(new URL(input, location.href), init);
 		if (request.method === 'PATCH') {
 			const body = (await request.json()) as object;
+			if (refusal) return Response.json(refusal, { status: 400 });
 			changes.push(body);
 			return Response.json({ ...ACCOUNT, ...body });
 		}
@@ -105,4 +107,22 @@ test('an admin changes the box of a portal, whose hidden values stay', async () 
 	await fireEvent.click(screen.getByRole('button', { name: 'Save' }));
 	const removed = { serial_number: null, device_id: null, device_id2: null, signature: null };
 	await waitFor(() => expect(changes[1]).toEqual(removed));
+});
+
+test('how long connections of a lost node count is set under "Advanced", which opens for an error', async () => {
+	const account = { ...ACCOUNT, release_delay: 5, crash_cooling: null };
+	const onsaved = vi.fn();
+	const { container } = render(AccountForm, { account, onsaved, ondeleted: vi.fn() });
+	const details = container.querySelector('details')!;
+	const field = within(details).getByLabelText<HTMLInputElement>(/connections of a lost node/);
+	expect([details.open, field.value]).toEqual([false, '']);
+	await fireEvent.input(field, { target: { value: '90' } });
+	await fireEvent.click(screen.getByRole('button', { name: 'Save' }));
+	await waitFor(() => expect(onsaved).toHaveBeenCalled());
+	expect(changes).toEqual([{ crash_cooling: 90 }]);
+	refusal = { crash_cooling: ['Too long.'] };
+	await fireEvent.input(field, { target: { value: '91' } });
+	await fireEvent.click(screen.getByRole('button', { name: 'Save' }));
+	await within(details).findByText('Too long.');
+	expect(details.open).toBe(true);
 });

@@ -55,6 +55,7 @@ export interface AccountValues {
 	stale_stream_days: number | null;
 	priority: number | null;
 	release_delay: number | null;
+	crash_cooling: number | null;
 	user_agent: string;
 	stream_profile_id: number | null;
 	proxy: string;
@@ -95,6 +96,7 @@ export function valuesOf(account: Account): AccountValues {
 		stale_stream_days: account.stale_stream_days,
 		priority: account.priority,
 		release_delay: account.release_delay,
+		crash_cooling: account.crash_cooling,
 		user_agent: account.user_agent ?? '',
 		stream_profile_id: account.stream_profile_id,
 		proxy: account.proxy ?? '',

@@ -1,16 +1,16 @@
 import { definePage } from '$lib/router';
-import { text } from './text';
+import { titles } from '../../shell/titlesText';
 
 export default definePage({
 	path: 'sources',
-	title: () => text().title,
+	title: () => titles().sources,
 	icon: 'source',
 	level: 10,
 	group: 'sources',
 	order: 210,
 	parts: () => [
-		{ title: text().accounts, icon: 'source' },
-		{ title: text().guides, icon: 'guide', query: 'kind=guides' },
+		{ title: titles().accounts, icon: 'source' },
+		{ title: titles().guides, icon: 'guide', query: 'kind=guides' },
 	],
 	load: () => import('./Sources.svelte'),
 });

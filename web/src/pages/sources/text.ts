@@ -3,10 +3,7 @@ import { bytes, number, plural, texts } from '$lib/i18n';
 const streams = (n: number) => plural(n, '1 stream', `${number(n)} streams`);
 
 export const text = texts('sources', {
-	title: 'Sources',
 	playlists: 'Playlists',
-	accounts: 'Accounts',
-	guides: 'Guides',
 	kindLabel: 'Kind of source',
 	add: 'Add source',
 	addTitle: 'Add a source',
@@ -109,6 +106,9 @@ export const text = texts('sources', {
 	priority: 'Priority',
 	priorityHint: 'Sources with a larger number are preferred.',
 	releaseDelay: 'Seconds until a closed connection is free again',
+	advanced: 'Advanced',
+	crashCooling: 'Seconds for which connections of a lost node count',
+	crashCoolingHint: 'Of a cluster whose node died without closing them. Empty: 30.',
 	userAgent: 'User agent',
 	profile: 'Stream profile',
 	profileHint: 'For streams and channels that have none of their own.',

@@ -1,9 +1,9 @@
 import { definePage } from '$lib/router';
-import { text } from '../channels/text';
+import { titles } from '../../shell/titlesText';
 
 export default definePage({
 	path: 'streams',
-	title: () => text().streamsTitle,
+	title: () => titles().streams,
 	icon: 'stream',
 	level: 1,
 	group: 'lineup',

@@ -1,9 +1,9 @@
 import { definePage } from '$lib/router';
-import { text } from './text';
+import { titles } from '../../shell/titlesText';
 
 export default definePage({
 	path: 'users',
-	title: () => text().title,
+	title: () => titles().users,
 	icon: 'users',
 	level: 10,
 	group: 'manage',

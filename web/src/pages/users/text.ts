@@ -1,7 +1,6 @@
 import { number, plural, texts } from '$lib/i18n';
 
 export const text = texts('users', {
-	title: 'Users',
 	add: 'Add user',
 	addTitle: 'Add a user',
 	columns: {

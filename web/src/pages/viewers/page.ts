@@ -1,9 +1,9 @@
 import { definePage } from '$lib/router';
-import { text } from './text';
+import { titles } from '../../shell/titlesText';
 
 export default definePage({
 	path: 'now/viewers',
-	title: () => text().title,
+	title: () => titles().viewers,
 	icon: 'user',
 	level: 10,
 	group: 'manage',

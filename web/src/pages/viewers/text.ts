@@ -2,7 +2,6 @@ import { number, plural, texts } from '$lib/i18n';
 import type { Kind } from './viewers';
 
 export const text = texts('viewers', {
-	title: 'Viewers',
 	count: (n: number) => plural(n, '1 viewer', `${number(n)} viewers`),
 	selected: (n: number, of: number) => `${number(n)} of ${plural(of, '1 viewer', `${number(of)} viewers`)}`,
 	stale: (seconds: number) => `stale, ${number(seconds)} s`,

@@ -1,14 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { crc, packet, pat, withSounds } from '../../testing/programMap';
 import { CodecProbe, judge } from './codecs';
-
-/** Builds a packet with a section. */
-function packet(pid: number, section: number[]): number[] {
-	const body = [0x47, 0x40 | (pid >> 8), pid & 0xff, 0x10, 0, ...section];
-	return [...body, ...new Array<number>(188 - body.length).fill(0xff)];
-}
-
-const crc = [0, 0, 0, 0];
-const pat = packet(0, [0x00, 0xb0, 13, 0, 1, 0xc1, 0, 0, 0, 1, 0xe0 | 0x10, 0x00, ...crc]);
 
 function pmt(streams: [number, number[]][]): number[] {
 	const loop = streams.flatMap(([type, descriptors]) => [
@@ -85,6 +77,55 @@ describe('CodecProbe', () => {
 		expect(made.push(new Uint8Array([...pat, ...pmt([[0x0f, []]])]))).toBe(false);
 		expect(made.push(new Uint8Array([...pat, ...pmt([[0x03, []]])]))).toBe(true);
 		expect(made.found?.map((it) => it.name)).toEqual(['MP2']);
+	});
+});
+
+/** Plays these bytes in pieces with a wish. Returns the sounds that a script finds in what is passed on. */
+function heard(bytes: number[], wish: CodecProbe['wish'], size: number): number[] {
+	const made = new CodecProbe();
+	made.wish = wish;
+	const passed: number[] = [];
+	for (let at = 0; at < bytes.length; at += size) {
+		made.push(new Uint8Array(bytes.slice(at, at + size)));
+		passed.push(...made.passed);
+	}
+	expect(passed.length).toBe(bytes.length);
+	const script = new CodecProbe();
+	script.push(new Uint8Array(passed));
+	return (script.found ?? []).filter((it) => it.kind === 'audio').map((it) => it.pid);
+}
+
+describe('a chosen sound', () => {
+	const two = withSounds([0x100, 'deu'], [0x101, 'eng']);
+	const fra = { pid: 0x101, language: 'fra' };
+
+	test.each([
+		['nothing is changed without a choice', two, null, [0x100, 0x101]],
+		['the chosen one', two, { pid: 0x101, language: 'eng' }, [0x101]],
+		[
+			'the language, where another stream has other packet ids',
+			two,
+			{ pid: 0x333, language: 'eng' },
+			[0x101],
+		],
+		['the first, where the language is missing', two, fra, [0x100]],
+		['the packet id, without languages', withSounds([1, ''], [2, '']), { pid: 2, language: '' }, [2]],
+		['of one language, the packet id', withSounds([1, 'eng'], [2, 'eng']), { pid: 2, language: 'eng' }, [2]],
+		['nothing, where a stream has no sound', withSounds(), fra, []],
+	] as const)('plays %s', (_, map, wish, expected) => {
+		for (const size of [1, 100, 188, 1000]) {
+			expect(heard([...pat, ...map, ...packet(0x100, [1, 2, 3])], wish, size)).toEqual(expected);
+		}
+	});
+
+	test('is the one that is judged, and a change of languages is noticed', () => {
+		const made = new CodecProbe();
+		expect(made.push(new Uint8Array([...pat, ...two]))).toBe(true);
+		expect(made.found?.map((it) => it.language)).toEqual(['', 'deu', 'eng']);
+		expect([made.sound?.pid, made.playing.length]).toEqual([0x100, 3]);
+		made.wish = { pid: 0x101, language: 'eng' };
+		expect([made.sound?.pid, made.playing.map((it) => it.language)]).toEqual([0x101, ['', 'eng']]);
+		expect(made.push(new Uint8Array([...pat, ...withSounds([0x100, 'fra'], [0x101, 'eng'])]))).toBe(true);
 	});
 });
 

@@ -9,6 +9,27 @@ export interface Elementary {
 	type: string | null;
 }
 
+/** An elementary stream of a program map. */
+export interface FoundStream extends Elementary {
+	pid: number;
+	/** Code of the language; empty if the map has none. */
+	language: string;
+	/** Whether the script that plays takes it. It does not look into private data. */
+	isTaken: boolean;
+}
+
+/** The sound that a viewer has chosen. */
+export type SoundWish = Pick<FoundStream, 'pid' | 'language'>;
+
+/** Returns the sound that plays: the wanted one, otherwise the first of its language, otherwise the first. */
+function playingSound(streams: readonly FoundStream[], wish: SoundWish | null): FoundStream | undefined {
+	const sounds = streams.filter((it) => it.kind === 'audio' && it.isTaken);
+	const inLanguage = sounds.filter((it) => it.language === wish?.language);
+	return (
+		inLanguage.find((it) => it.pid === wish?.pid) ?? (wish?.language ? inLanguage[0] : undefined) ?? sounds[0]
+	);
+}
+
 const H264: Elementary = { kind: 'video', name: 'H.264', type: 'video/mp4; codecs="avc1.64002a"' };
 const AC3: Elementary = { kind: 'audio', name: 'AC-3', type: 'audio/mp4; codecs="ac-3"' };
 const EAC3: Elementary = { kind: 'audio', name: 'E-AC-3', type: 'audio/mp4; codecs="ec-3"' };
@@ -29,6 +50,9 @@ const BY_TYPE: Record<number, Elementary> = {
 /** Descriptors that name the codec of private data. */
 const BY_DESCRIPTOR: Record<number, Elementary> = { 0x6a: AC3, 0x7a: EAC3 };
 
+const LANGUAGE_DESCRIPTOR = 0x0a;
+/** A type of streams that no script plays. */
+const RESERVED_TYPE = 0xff;
 const PACKET = 188;
 
 /** Reads the elementary streams of a transport stream. They change when another stream of the channel takes over. */
@@ -36,7 +60,23 @@ export class CodecProbe {
 	#rest = new Uint8Array(0);
 	#mapPid = -1;
 	/** The elementary streams, once known. */
-	found: Elementary[] | null = null;
+	found: FoundStream[] | null = null;
+	/** The sound to play. Without one, program maps stay as they are, and their first sound plays. */
+	wish: SoundWish | null = null;
+	/** The whole packets of the last call, without the sounds that are not to play. */
+	passed = new Uint8Array(0);
+
+	/** The sound that plays. */
+	get sound(): FoundStream | undefined {
+		return playingSound(this.found ?? [], this.wish);
+	}
+
+	/** The streams without the sounds that do not play. */
+	get playing(): FoundStream[] {
+		const { found, sound } = this;
+		if (this.wish === null) return found ?? [];
+		return (found ?? []).filter((it) => it.kind === 'video' || it === sound);
+	}
 
 	/** Takes the next bytes; returns true if the streams became known or changed. */
 	push(bytes: Uint8Array): boolean {
@@ -53,6 +93,7 @@ export class CodecProbe {
 			this.#packet(all.subarray(at, at + PACKET));
 		}
 		this.#rest = all.slice(at);
+		this.passed = all.subarray(0, at);
 		return this.found !== before;
 	}
 
@@ -79,20 +120,41 @@ export class CodecProbe {
 
 	#map(packet: Uint8Array, at: number, end: number): void {
 		const byte = (i: number): number => packet[i] ?? 0;
-		const found: Elementary[] = [];
+		const found: FoundStream[] = [];
+		/** Places of the types of sounds. */
+		const types = new Map<FoundStream, number>();
 		let i = at + 12 + (((byte(at + 10) & 0x0f) << 8) | byte(at + 11));
 		while (i + 5 <= end) {
 			const length = ((byte(i + 3) & 0x0f) << 8) | byte(i + 4);
-			let codec = BY_TYPE[byte(i)];
-			for (let d = i + 5; !codec && d + 2 <= Math.min(end, i + 5 + length); d += 2 + byte(d + 1)) {
-				codec = BY_DESCRIPTOR[byte(d)];
+			const ofType = BY_TYPE[byte(i)];
+			let codec = ofType;
+			let language = '';
+			for (let d = i + 5; d + 2 <= Math.min(end, i + 5 + length); d += 2 + byte(d + 1)) {
+				codec ??= BY_DESCRIPTOR[byte(d)];
+				if (byte(d) === LANGUAGE_DESCRIPTOR && language === '')
+					language = letters(packet.subarray(d + 2, d + 5));
 			}
-			if (codec) found.push(codec);
+			if (codec) {
+				const pid = ((byte(i + 1) & 0x1f) << 8) | byte(i + 2);
+				const stream = { ...codec, pid, language, isTaken: ofType !== undefined };
+				found.push(stream);
+				if (stream.kind === 'audio') types.set(stream, i);
+			}
 			i += 5 + length;
 		}
-		const names = (list: Elementary[] | null): string | undefined => list?.map((it) => it.name).join();
-		if (names(found) !== names(this.found)) this.found = found;
+		if (JSON.stringify(found) !== JSON.stringify(this.found)) this.found = found;
+		if (this.wish === null) return;
+		const sound = playingSound(found, this.wish);
+		// The script takes the first sound that it knows, and does not look at the checksum.
+		for (const [stream, place] of types)
+			if (stream !== sound && stream.isTaken) packet[place] = RESERVED_TYPE;
 	}
+}
+
+/** Returns the code of a language, if these bytes are one. */
+function letters(bytes: Uint8Array): string {
+	const text = String.fromCharCode(...bytes).toLowerCase();
+	return /^[a-z]{3}$/.test(text) ? text : '';
 }
 
 /** What a browser can do with a stream. */

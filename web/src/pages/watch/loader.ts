@@ -3,7 +3,8 @@ import { ApiError, call, isAbort } from '$lib/api';
 
 /** Called by a loader with each piece, and with the reason why there is none. */
 export interface LoaderListener {
-	onBytes: (bytes: Uint8Array) => void;
+	/** Returns the bytes that are played. */
+	onBytes: (bytes: Uint8Array) => Uint8Array;
 	onFailure: (error: unknown) => void;
 }
 
@@ -44,10 +45,11 @@ export function loaderFor(listener: LoaderListener): mpegts.CustomLoaderConstruc
 					const { done, value } = await reader.read();
 					if (done || request.signal.aborted) break;
 					this._status = mpegts.LoaderStatus.kBuffering;
-					listener.onBytes(value);
+					const played = listener.onBytes(value);
+					if (played.length === 0) continue;
 					const start = received;
-					received += value.length;
-					const chunk = value.buffer.slice(value.byteOffset, value.byteOffset + value.length);
+					received += played.length;
+					const chunk = played.buffer.slice(played.byteOffset, played.byteOffset + played.length);
 					this.onDataArrival?.(chunk as ArrayBuffer, start, received);
 				}
 				if (request.signal.aborted) return;

@@ -1,9 +1,9 @@
 import { definePage } from '$lib/router';
-import { text } from './text';
+import { titles } from '../../shell/titlesText';
 
 export default definePage({
 	path: 'watch',
-	title: () => text().title,
+	title: () => titles().watch,
 	icon: 'watch',
 	level: 0,
 	group: 'watch',

@@ -1,9 +1,10 @@
 import type mpegtsModule from 'mpegts.js';
 import { ApiError, call, isAbort, problem } from '$lib/api';
 import { session } from '$lib/auth';
+import { locale } from '$lib/i18n';
 import { base } from '$lib/router';
 import { OUTPUT_FORMATS, outputFormatsOf } from '../common/outputFormats';
-import { CodecProbe, judge } from './codecs';
+import { CodecProbe, judge, type FoundStream, type SoundWish } from './codecs';
 import {
 	abilitiesOf,
 	formatsOf,
@@ -15,6 +16,7 @@ import {
 } from './formats';
 import { RateMeter, type Measured } from './measure';
 import { text } from './text';
+import { languageName, type Track } from './tracks';
 
 /** Pauses before another attempt, in seconds; after the last one the reason is shown. */
 const RETRY_SECONDS = [1, 2, 4];
@@ -54,6 +56,8 @@ export class LivePlayer {
 	/** Codecs that this browser cannot play. */
 	missing = $state<string[]>([]);
 	retryIn = $state(0);
+	/** The sounds that the script can choose from, by their packet ids; empty while the browser itself plays. */
+	sounds = $state.raw<Track[]>([]);
 
 	#video: HTMLVideoElement;
 	#uuid: string;
@@ -70,6 +74,9 @@ export class LivePlayer {
 	#timer: ReturnType<typeof setTimeout> | undefined;
 	#isEnded = false;
 	#generation = 0;
+	/** The streams that the script may play. */
+	#found: FoundStream[] = [];
+	#wish: SoundWish | null = null;
 
 	/** With a choice, no other format is played. */
 	constructor(video: HTMLVideoElement, uuid: string, choice: Choice | null = null) {
@@ -92,6 +99,7 @@ export class LivePlayer {
 		this.reason = null;
 		const [format] = this.#formats;
 		this.format = format ?? null;
+		if (format !== 'mpegts') this.sounds = [];
 		if (format === undefined) {
 			const plays = formatsOf(abilitiesOf(this.#video), OUTPUT_FORMATS);
 			return this.#fail(plays.length === 0 ? text().noMedia : text().noFormat);
@@ -108,11 +116,13 @@ export class LivePlayer {
 		if (!mpegts.getFeatureList().mseLivePlayback) return this.#next(text().noMedia);
 		mpegts.LoggingControl.enableAll = false;
 		const probe = new CodecProbe();
+		probe.wish = this.#wish;
 		const meter = new RateMeter();
 		const customLoader = loaderFor({
 			onBytes: (bytes) => {
 				meter.add(bytes.length);
 				if (generation === this.#generation && probe.push(bytes)) this.#judge(probe);
+				return probe.passed;
 			},
 			onFailure: (error) => {
 				if (generation === this.#generation) this.#failed(error);
@@ -269,8 +279,30 @@ export class LivePlayer {
 		this.#release();
 	}
 
+	/** Plays another one of the sounds. The script has to begin anew. */
+	chooseSound(id: string): void {
+		const sound = this.#found.find((it) => String(it.pid) === id);
+		if (!sound || this.format !== 'mpegts') return;
+		this.#wish = { pid: sound.pid, language: sound.language };
+		void this.start();
+	}
+
+	#listSounds(probe: CodecProbe, isSupported: (type: string) => boolean): void {
+		this.#found = probe.found ?? [];
+		const { sound } = probe;
+		this.sounds = this.#found
+			.filter((it) => it.kind === 'audio' && it.isTaken && it.type !== null && isSupported(it.type))
+			.map((it) => ({
+				id: String(it.pid),
+				name: languageName(it.language, locale),
+				isOn: it === sound,
+			}));
+	}
+
 	#judge(probe: CodecProbe): void {
-		const { missing, needsSound } = judge(probe.found ?? [], (type) => MediaSource.isTypeSupported(type));
+		const isSupported = (type: string): boolean => MediaSource.isTypeSupported(type);
+		this.#listSounds(probe, isSupported);
+		const { missing, needsSound } = judge(probe.playing, isSupported);
 		if (missing.length === 0) return;
 		if (needsSound && !this.isConverted) {
 			this.isConverted = true;

@@ -1,28 +1,41 @@
 import { waitFor } from '@testing-library/svelte';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { session } from '$lib/auth';
+import { pat, withSounds } from '../../testing/programMap';
+import { CodecProbe } from './codecs';
 import type { HlsListener } from './hlsPlayer';
 import { LivePlayer } from './player.svelte';
+
+/** What a script does with the loader of the page. */
+interface TestLoader {
+	open(source: { url: string }): void;
+	onDataArrival: (chunk: ArrayBuffer) => void;
+}
 
 /** The addresses and listeners that the page gives to the scripts that play. */
 const scripts = vi.hoisted(() => ({
 	failMpegts: (_kind: string, _detail: string, _info: { msg?: string }) => undefined as void,
+	loader: null as (new () => TestLoader) | null,
 	hls: null as { address: string; token: string | null; listener: HlsListener } | null,
 }));
 vi.mock('mpegts.js', () => ({
 	default: {
 		getFeatureList: () => ({ mseLivePlayback: true }),
 		LoggingControl: {},
+		LoaderStatus: {},
 		BaseLoader: class {},
 		ErrorTypes: { MEDIA_ERROR: 'MediaError', NETWORK_ERROR: 'NetworkError' },
 		Events: { ERROR: 'error' },
-		createPlayer: () => ({
-			on: (_name: string, handler: typeof scripts.failMpegts) => (scripts.failMpegts = handler),
-			attachMediaElement: () => undefined,
-			load: () => undefined,
-			play: async () => undefined,
-			destroy: () => undefined,
-		}),
+		createPlayer: (_source: unknown, config: { customLoader: new () => TestLoader }) => {
+			scripts.loader = config.customLoader;
+			return {
+				on: (_name: string, handler: typeof scripts.failMpegts) => (scripts.failMpegts = handler),
+				attachMediaElement: () => undefined,
+				load: () => undefined,
+				play: async () => undefined,
+				destroy: () => undefined,
+			};
+		},
 	},
 }));
 vi.mock('./hlsPlayer', () => ({
@@ -148,6 +161,39 @@ test('a format that the browser cannot play gives way to the next one, each once
 
 	player.retry();
 	expect([player.format, player.left]).toEqual(['mpegts', null]);
+	player.end();
+});
+
+test('a sound is chosen where the browser offers none, and the script begins anew with it', async () => {
+	const player = new LivePlayer(withScripts(), UUID);
+	const played = async (): Promise<number[]> => {
+		answer = new Response(new Uint8Array([...pat, ...withSounds([0x100, 'deu'], [0x101, 'eng'])]));
+		const probe = new CodecProbe();
+		const loader = new scripts.loader!();
+		await new Promise<void>((resolve) => {
+			loader.onDataArrival = (chunk) => {
+				probe.push(new Uint8Array(chunk));
+				resolve();
+			};
+			loader.open({ url: `${location.origin}/proxy/ts/stream/${UUID}` });
+		});
+		return (probe.found ?? []).filter((it) => it.kind === 'audio').map((it) => it.pid);
+	};
+	const sounds = () => player.sounds.map(({ id, name, isOn }) => [id, name, isOn]);
+	await player.start();
+	expect([await played(), sounds()]).toEqual([
+		[0x100, 0x101],
+		[
+			['256', 'German', true],
+			['257', 'English', false],
+		],
+	]);
+	const before = scripts.loader;
+	player.chooseSound('999');
+	player.chooseSound('257');
+	await waitFor(() => expect(scripts.loader).not.toBe(before));
+	expect(await played()).toEqual([0x101]);
+	expect(sounds().map((it) => it[2])).toEqual([false, true]);
 	player.end();
 });
 

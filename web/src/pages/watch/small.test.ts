@@ -14,6 +14,7 @@ vi.mock('./player.svelte', () => ({
 	LivePlayer: class {
 		state = 'playing';
 		reason = null;
+		sounds = [];
 		ended = 0;
 		started = 0;
 		constructor(

@@ -9,11 +9,20 @@ import { COMMIT_MS, NumberEntry } from './numberEntry.svelte';
 import { chooseSound, chooseSubtitle, languageName, soundsOf, subtitlesOf, toggleSubtitles } from './tracks';
 import Watch from './Watch.svelte';
 
+/** The sounds that the viewer has chosen. */
+const chosen = vi.hoisted(() => [] as string[]);
 vi.mock('./player.svelte', () => ({
 	playableFormats: () => ['mpegts'],
 	LivePlayer: class {
 		state = 'playing';
 		reason = null;
+		sounds = [
+			{ id: '256', name: 'German', isOn: true },
+			{ id: '257', name: '', isOn: false },
+		];
+		chooseSound(id: string): void {
+			chosen.push(id);
+		}
 		format = 'mpegts';
 		start(): void {}
 		end(): void {}
@@ -252,6 +261,14 @@ describe('the page of a channel', () => {
 		await fireEvent.keyDown(document.body, { key: '9' });
 		await fireEvent.keyDown(document.body, { key: 'Enter' });
 		expect(await screen.findByText('There is no channel 9.')).toBeTruthy();
+	});
+
+	it('offers the sounds that the script can choose from', async () => {
+		await fireEvent.click(await screen.findByRole('button', { name: 'Sound' }));
+		const items = screen.getAllByRole('menuitem', { hidden: true }).map((it) => it.textContent?.trim());
+		expect(items).toEqual(['German', 'Sound 2']);
+		await fireEvent.click(screen.getByRole('menuitem', { name: 'Sound 2', hidden: true }));
+		expect(chosen).toEqual(['257']);
 	});
 
 	it('shows statistics, and mutes', async () => {

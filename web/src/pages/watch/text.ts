@@ -1,7 +1,6 @@
 import { joined, number, plural, texts } from '$lib/i18n';
 
 export const text = texts('watch', {
-	title: 'Watch',
 	search: 'Search channels',
 	list: 'Channels',
 	number: 'Number',

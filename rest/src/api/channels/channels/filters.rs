@@ -1,10 +1,11 @@
 //! Filters and order of the list of channels.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use domain::channel::Channel;
 use domain::guide::channel::GuideChannel;
+use domain::health::SCORE_FAILING_BELOW;
 use domain::ids::{ChannelId, LineupId, LogoId, StreamId, StreamProfileId};
 use domain::streams::StreamQuery;
 use domain::user::UserLevel;
@@ -47,6 +48,10 @@ pub(crate) struct ChannelFilters {
     only_streamless: Option<bool>,
     /// If true, selects channels with a stream that is missing from its latest playlist.
     only_stale: Option<bool>,
+    /// If true, selects channels with streams that have all been opened and have a health score below 40.
+    only_failing: Option<bool>,
+    /// If true, selects channels with streams of which none has ever been opened. Headwater remembers the last 50,000 streams.
+    only_unplayed: Option<bool>,
     /// Guide channels that the channels show, by names, keys or ids, separated by commas. `true` selects channels with a
     /// guide channel, `false` and `null` those without one.
     #[field(items_max = 1000, chars_max = 512)]
@@ -120,6 +125,8 @@ impl ChannelFilters {
         let states = [self.enabled, state];
         let (guides, of_guide) = (GuideLookup::new(&call.rest().models), self.epg.map(GuideFilter::new));
         let stale = (self.only_stale == Some(true)).then(|| stale_streams(call));
+        let played =
+            PlayedFilter::new(call, self.only_failing == Some(true), self.only_unplayed == Some(true));
         let archives = (self.only_catchup == Some(true)).then(|| call.archives());
         let is_wanted = |row: &ChannelRow| {
             let channel = &*row.channel;
@@ -130,6 +137,7 @@ impl ChannelFilters {
                 && ids.as_ref().is_none_or(|it| it.contains(&channel.id))
                 && (self.only_streamless != Some(true) || channel.streams.is_empty())
                 && stale.as_ref().is_none_or(|it| channel.streams.iter().any(|id| it.contains(id)))
+                && played.as_ref().is_none_or(|it| it.matches(&channel.streams))
                 && of_guide.as_ref().is_none_or(|it| it.matches(guides.guide_channel(channel)))
                 && (self.only_has_overrides != Some(true) || !channel.edited_values().is_empty())
                 && archives.as_ref().is_none_or(|it| it.days(channel.id) > 0)
@@ -167,6 +175,32 @@ impl ChannelFilters {
             By::Id => ordering.sort_by(&mut found, |it| it.channel.id),
         }
         Ok(found.into_iter().map(|it| Arc::clone(&it.channel)).collect())
+    }
+}
+
+/// Selects channels by what is known of their streams.
+struct PlayedFilter {
+    /// The scores of the streams that were opened.
+    scores: HashMap<StreamId, u8>,
+    selects_failing: bool,
+    selects_unplayed: bool,
+}
+
+impl PlayedFilter {
+    /// Returns `None` if every channel matches.
+    fn new(call: &Call, selects_failing: bool, selects_unplayed: bool) -> Option<Self> {
+        if !selects_failing && !selects_unplayed {
+            return None;
+        }
+        let scores = call.rest().live.plans.health().scores().into_iter().collect();
+        Some(Self { scores, selects_failing, selects_unplayed })
+    }
+
+    fn matches(&self, streams: &[StreamId]) -> bool {
+        let fails = |id: &StreamId| self.scores.get(id).is_some_and(|it| *it < SCORE_FAILING_BELOW);
+        !streams.is_empty()
+            && (!self.selects_failing || streams.iter().all(fails))
+            && (!self.selects_unplayed || !streams.iter().any(|it| self.scores.contains_key(it)))
     }
 }
 

@@ -90,6 +90,10 @@ pub(crate) struct GridProgramView {
     pub(in crate::api::epg) is_premiere: bool,
     /// Whether it is the last episode of a season or series.
     pub(in crate::api::epg) is_finale: bool,
+    /// Categories in the grid, as the guide writes them, at most eight. An additional field: known clients ignore it.
+    #[field(may_be_absent, example = "[\"News\"]")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::api::epg) categories: Option<Vec<String>>,
     /// Ids of the channels that show the programme, in the grid.
     #[field(may_be_absent, example = "[7]")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,6 +131,7 @@ impl GridProgramView {
             is_live: programme.is_live(),
             is_premiere: programme.is_premiere(),
             is_finale: programme.is_finale(),
+            categories: None,
             channel_ids: None,
             channel_uuid: None,
             epg_data_id: None,

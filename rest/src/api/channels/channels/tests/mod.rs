@@ -1,7 +1,9 @@
+use actors::now_ms;
 use domain::account::{Account, AccountProfile, CUSTOM_ACCOUNT, PlaylistLocation};
 use domain::channel::{AutoChannel, SyncedValues};
 use domain::group::Group;
 use domain::guide::source::GuideSourceKind;
+use domain::health::{FailureSide, StreamHealth};
 use domain::ids::{AccountId, GroupId, ProfileId, StreamId};
 use domain::source_url::SourceUrl;
 use domain::stream::{Stream, StreamProperties};
@@ -234,6 +236,38 @@ async fn each_filter_of_channels_returns_the_matching_ones() {
             "{query}"
         );
     }
+}
+
+#[tokio::test]
+async fn channels_are_found_by_how_all_of_their_streams_have_played() {
+    let rest = stage().await;
+    let channels = [("none", json!([])), ("one", json!([1])), ("two", json!([2])), ("both", json!([1, 2]))];
+    for (name, streams) in channels {
+        make(&rest, json!({ "name": name, "streams": streams })).await;
+    }
+    let check = async |failing: &[&str], unplayed: &[&str]| {
+        assert_eq!(names(&rest, "only_failing=true").await, failing);
+        assert_eq!(names(&rest, "only_unplayed=true").await, unplayed);
+        assert_eq!(names(&rest, "only_failing=true&only_unplayed=true").await, [""; 0]);
+        assert_eq!(names(&rest, "only_failing=false&only_unplayed=false").await.len(), 4);
+        let counted =
+            rest.standard("GET", &format!("{LIST}?only_failing=true&page=1&page_size=1"), Value::Null).await;
+        assert_eq!(counted.body["count"], json!(failing.len()));
+    };
+    check(&[], &["one", "two", "both"]).await;
+    let failed = |id, n| {
+        let mut health = StreamHealth::new(StreamId(id));
+        (0..n).for_each(|_| health.failed("status", FailureSide::Stream, now_ms()));
+        rest.system.health().put(health);
+    };
+    failed(1, 20);
+    check(&["one"], &["two"]).await;
+    failed(2, 20);
+    check(&["one", "two", "both"], &[]).await;
+    let mut well = StreamHealth::new(StreamId(2));
+    well.opened(300, now_ms());
+    rest.system.health().put(well);
+    check(&["one"], &[]).await;
 }
 
 #[tokio::test]

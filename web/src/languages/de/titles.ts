@@ -1,0 +1,32 @@
+import type { titles as titlesText } from '../../shell/titlesText';
+import type { Texts } from '../catalogue';
+
+export const titles: Texts<typeof titlesText> = {
+	accounts: 'Konten',
+	activity: 'Aktivität',
+	backups: 'Sicherungen',
+	channels: 'Sender',
+	guide: 'Programmführer',
+	guides: 'Programmführer',
+	health: 'Zustand',
+	history: 'Verlauf',
+	integrations: 'Integrationen',
+	library: 'Mediathek',
+	lineups: 'Senderlisten',
+	logos: 'Logos',
+	me: 'Ich',
+	nodes: 'Knoten',
+	now: 'Jetzt',
+	permissions: 'Berechtigungen bestätigen',
+	plugins: 'Plugins',
+	profiles: 'Profile',
+	recordings: 'Aufnahmen',
+	settings: 'Einstellungen',
+	setup: 'Einrichtung',
+	slots: 'Verbindungen',
+	sources: 'Quellen',
+	streams: 'Streams',
+	users: 'Benutzer',
+	viewers: 'Zuschauer',
+	watch: 'Ansehen',
+};

@@ -1,0 +1,32 @@
+import type { titles as titlesText } from '../../shell/titlesText';
+import type { Texts } from '../catalogue';
+
+export const titles: Texts<typeof titlesText> = {
+	accounts: 'Cuentas',
+	activity: 'Actividad',
+	backups: 'Copias de seguridad',
+	channels: 'Canales',
+	guide: 'Guía',
+	guides: 'Guías',
+	health: 'Salud',
+	history: 'Historial',
+	integrations: 'Integraciones',
+	library: 'Biblioteca',
+	lineups: 'Listas de canales',
+	logos: 'Logos',
+	me: 'Yo',
+	nodes: 'Nodos',
+	now: 'Ahora',
+	permissions: 'Permisos por confirmar',
+	plugins: 'Complementos',
+	profiles: 'Perfiles',
+	recordings: 'Grabaciones',
+	settings: 'Ajustes',
+	setup: 'Configuración inicial',
+	slots: 'Conexiones',
+	sources: 'Fuentes',
+	streams: 'Flujos',
+	users: 'Usuarios',
+	viewers: 'Espectadores',
+	watch: 'Ver',
+};

@@ -1,0 +1,32 @@
+import type { titles as titlesText } from '../../shell/titlesText';
+import type { Texts } from '../catalogue';
+
+export const titles: Texts<typeof titlesText> = {
+	accounts: 'Comptes',
+	activity: 'Activité',
+	backups: 'Sauvegardes',
+	channels: 'Chaînes',
+	guide: 'Guide',
+	guides: 'Guides',
+	health: 'Santé',
+	history: 'Historique',
+	integrations: 'Intégrations',
+	library: 'Médiathèque',
+	lineups: 'Bouquets',
+	logos: 'Logos',
+	me: 'Moi',
+	nodes: 'Nœuds',
+	now: 'En cours',
+	permissions: 'Autorisations à confirmer',
+	plugins: 'Extensions',
+	profiles: 'Profils',
+	recordings: 'Enregistrements',
+	settings: 'Réglages',
+	setup: 'Installation',
+	slots: 'Connexions',
+	sources: 'Sources',
+	streams: 'Flux',
+	users: 'Utilisateurs',
+	viewers: 'Spectateurs',
+	watch: 'Regarder',
+};

@@ -1,0 +1,32 @@
+import type { titles as titlesText } from '../../shell/titlesText';
+import type { Texts } from '../catalogue';
+
+export const titles: Texts<typeof titlesText> = {
+	accounts: 'Account',
+	activity: 'Attività',
+	backups: 'Backup',
+	channels: 'Canali',
+	guide: 'Guida',
+	guides: 'Guide',
+	health: 'Diagnostica',
+	history: 'Cronologia',
+	integrations: 'Integrazioni',
+	library: 'Libreria',
+	lineups: 'Liste canali',
+	logos: 'Loghi',
+	me: 'Il mio account',
+	nodes: 'Nodi',
+	now: 'Adesso',
+	permissions: 'Permessi da confermare',
+	plugins: 'Plugin',
+	profiles: 'Profili',
+	recordings: 'Registrazioni',
+	settings: 'Impostazioni',
+	setup: 'Configurazione',
+	slots: 'Connessioni',
+	sources: 'Sorgenti',
+	streams: 'Flussi',
+	users: 'Utenti',
+	viewers: 'Spettatori',
+	watch: 'Guarda',
+};

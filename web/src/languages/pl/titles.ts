@@ -1,0 +1,32 @@
+import type { titles as titlesText } from '../../shell/titlesText';
+import type { Texts } from '../catalogue';
+
+export const titles: Texts<typeof titlesText> = {
+	accounts: 'Konta',
+	activity: 'Aktywność',
+	backups: 'Kopie zapasowe',
+	channels: 'Kanały',
+	guide: 'Przewodnik',
+	guides: 'Przewodniki',
+	health: 'Diagnostyka',
+	history: 'Historia',
+	integrations: 'Integracje',
+	library: 'Biblioteka',
+	lineups: 'Zestawy kanałów',
+	logos: 'Logo',
+	me: 'Moje konto',
+	nodes: 'Węzły',
+	now: 'Teraz',
+	permissions: 'Uprawnienia do potwierdzenia',
+	plugins: 'Wtyczki',
+	profiles: 'Profile',
+	recordings: 'Nagrania',
+	settings: 'Ustawienia',
+	setup: 'Konfiguracja',
+	slots: 'Połączenia',
+	sources: 'Źródła',
+	streams: 'Strumienie',
+	users: 'Użytkownicy',
+	viewers: 'Widzowie',
+	watch: 'Oglądaj',
+};

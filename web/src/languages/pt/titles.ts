@@ -1,0 +1,32 @@
+import type { titles as titlesText } from '../../shell/titlesText';
+import type { Texts } from '../catalogue';
+
+export const titles: Texts<typeof titlesText> = {
+	accounts: 'Contas',
+	activity: 'Atividade',
+	backups: 'Backups',
+	channels: 'Canais',
+	guide: 'Guia',
+	guides: 'Guias',
+	health: 'Saúde',
+	history: 'Histórico',
+	integrations: 'Integrações',
+	library: 'Biblioteca',
+	lineups: 'Listas de canais',
+	logos: 'Logos',
+	me: 'Eu',
+	nodes: 'Nós',
+	now: 'Agora',
+	permissions: 'Permissões por confirmar',
+	plugins: 'Plugins',
+	profiles: 'Perfis',
+	recordings: 'Gravações',
+	settings: 'Configurações',
+	setup: 'Configuração inicial',
+	slots: 'Conexões',
+	sources: 'Fontes',
+	streams: 'Fluxos',
+	users: 'Usuários',
+	viewers: 'Espectadores',
+	watch: 'Ver',
+};
