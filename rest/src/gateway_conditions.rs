@@ -415,16 +415,19 @@ fn recordings_condition(room: &RecordingRoom) -> Option<Condition> {
 }
 
 fn source_condition(account: &Account, outcome: RefreshOutcome, message: &str) -> Option<Condition> {
-    let (severity, what, advice) = match outcome {
+    let name = &account.name;
+    let (severity, what, title, advice) = match outcome {
         RefreshOutcome::Success => return None,
         RefreshOutcome::Error => (
             Severity::Error,
             "failed",
+            format!("The refresh of account \"{name}\" failed"),
             "Check the address and the login of the account, and refresh it. Its streams are kept as they were.",
         ),
         RefreshOutcome::AwaitingConfirmation => (
             Severity::Warning,
             "waits for a confirmation",
+            format!("The refresh of account \"{name}\" waits for a confirmation"),
             "Check the playlist, and refresh the account with a confirmation if the shorter list is right.",
         ),
     };
@@ -432,7 +435,7 @@ fn source_condition(account: &Account, outcome: RefreshOutcome, message: &str) -
         key: format!("source_failing:{}:{what}", account.id.0),
         kind: ConditionKind::SourceFailing,
         severity,
-        title: format!("The refresh of account \"{}\" {what}", account.name),
+        title,
         message: message.to_owned(),
         advice: advice.to_owned(),
     })
@@ -458,16 +461,16 @@ fn address_condition(account: &Account, record: &AddressRecord) -> Option<Condit
 
 /// Streams that no installed program plays.
 fn page_condition(n_pages: usize) -> Option<Condition> {
-    let streams = match n_pages {
-        1 => "1 stream is a page".to_owned(),
-        n => format!("{n} streams are pages"),
+    let message = match n_pages {
+        1 => "1 stream is a page of video sites such as YouTube. Only Streamlink can play them.".to_owned(),
+        n => format!("{n} streams are pages of video sites such as YouTube. Only Streamlink can play them."),
     };
     (n_pages > 0).then(|| Condition {
         key: "streamlink_missing".to_owned(),
         kind: ConditionKind::StreamlinkMissing,
         severity: Severity::Warning,
         title: "Streamlink is not installed".to_owned(),
-        message: format!("{streams} of video sites such as YouTube. Only Streamlink can play them."),
+        message,
         advice: "Install Streamlink on the machine of the gateway, and restart the gateway.".to_owned(),
     })
 }
@@ -517,16 +520,19 @@ fn schedule_condition<'a>(sources: impl Iterator<Item = &'a GuideSource>) -> Opt
         true => last,
         false => format!("{} and {last}", names.join(", ")),
     };
-    let (noun, verb) = if open.len() == 1 { ("Guide", "is") } else { ("Guides", "are") };
+    let title = match open.len() {
+        1 => format!("Guide {all} is never refreshed"),
+        _ => format!("Guides {all} are never refreshed"),
+    };
     Some(Condition {
         key: format!("guide_unscheduled:{}", ids.join(",")),
         kind: ConditionKind::GuideUnscheduled,
         severity: Severity::Warning,
-        title: format!("{noun} {all} {verb} never refreshed"),
         message: format!(
-            "{noun} {all} {verb} never refreshed, because that was the default of an earlier version. Without refreshes, \
-             a guide is empty after some days."
+            "{title}, because that was the default of an earlier version. Without refreshes, a guide is empty after some \
+             days."
         ),
+        title,
         advice: "In the list of guides, choose to refresh every 24 hours or never; or set an interval for each guide."
             .to_owned(),
     })
@@ -535,18 +541,28 @@ fn schedule_condition<'a>(sources: impl Iterator<Item = &'a GuideSource>) -> Opt
 fn expiry_condition(account: &Account, profile: &AccountProfile, now: i64) -> Option<Condition> {
     let at = profile.expires_at.filter(|it| *it < now + EXPIRY_NOTICE_MS)?;
     let is_expired = at <= now;
-    let (kind, severity, verb) = match is_expired {
-        true => (ConditionKind::AccountExpired, Severity::Error, "expired"),
-        false => (ConditionKind::AccountExpiring, Severity::Warning, "expires soon"),
+    let (name, login, end) = (&account.name, &profile.name, iso_millis(at));
+    let (kind, severity, title, message) = match is_expired {
+        true => (
+            ConditionKind::AccountExpired,
+            Severity::Error,
+            format!("Account \"{name}\" expired"),
+            format!("The login \"{login}\" of account \"{name}\" expired: {end}."),
+        ),
+        false => (
+            ConditionKind::AccountExpiring,
+            Severity::Warning,
+            format!("Account \"{name}\" expires soon"),
+            format!("The login \"{login}\" of account \"{name}\" expires soon: {end}."),
+        ),
     };
-    let name = &account.name;
     Some(Condition {
         // A renewal ends the condition, and the next expiry is another one.
         key: format!("account_expiring:{}:{at}:{is_expired}", profile.id.0),
         kind,
         severity,
-        title: format!("Account \"{name}\" {verb}"),
-        message: format!("The login \"{}\" of account \"{name}\" {verb}: {}.", profile.name, iso_millis(at)),
+        title,
+        message,
         advice: "Renew it at the provider and set the new date, or deactivate the account.".to_owned(),
     })
 }
