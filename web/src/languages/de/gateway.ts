@@ -11,9 +11,12 @@ export const sentences: Record<string, string> = {
 	login_busy: 'Zu viele gleichzeitige Anmeldungen; versuchen Sie es gleich noch einmal.',
 	permission_denied: 'Dazu fehlt Ihnen das Recht.',
 	network_denied: 'Diese Adresse ist hier nicht erlaubt.',
-	origin_wrong: 'Die Anfrage kommt nicht von einer Seite dieses Hosts. Ein Reverse-Proxy muss den Header Host weitergeben, oder public_url muss seine Adresse nennen.',
-	setup_code_missing: 'Der erste Administrator braucht den Einrichtungscode, den das Gateway beim Start ausgegeben hat. Ohne ihn: „headwater user add NAME --superuser“ auf dessen Rechner.',
-	setup_code_wrong: 'Das ist nicht der Einrichtungscode des letzten Starts. Bei jedem Start wird ein neuer ausgegeben.',
+	origin_wrong:
+		'Die Anfrage kommt nicht von einer Seite dieses Hosts. Ein Reverse-Proxy muss den Header Host weitergeben, oder public_url muss seine Adresse nennen.',
+	setup_code_missing:
+		'Der erste Administrator braucht den Einrichtungscode, den das Gateway beim Start ausgegeben hat. Ohne ihn: „headwater user add NAME --superuser“ auf dessen Rechner.',
+	setup_code_wrong:
+		'Das ist nicht der Einrichtungscode des letzten Starts. Bei jedem Start wird ein neuer ausgegeben.',
 	method_not_allowed: 'Methode „{method}“ ist nicht erlaubt.',
 	internal_error: 'interner Fehler',
 	stopping: 'Das Gateway wird beendet.',
@@ -24,9 +27,11 @@ export const sentences: Record<string, string> = {
 	body_ended_early: 'Der Inhalt endete zu früh.',
 	json_invalid: 'Das JSON ist fehlerhaft: {error}',
 	page_invalid: 'Diese Seite gibt es nicht.',
-	too_many_connections: 'zu viele offene Verbindungen von dieser Adresse: höchstens {max} (limits.connections_per_address_max)',
+	too_many_connections:
+		'zu viele offene Verbindungen von dieser Adresse: höchstens {max} (limits.connections_per_address_max)',
 	file_empty: 'Die Datei ist leer.',
-	store_stopped: 'Es kann nichts gespeichert werden: {reason}. Abhilfe: {advice}; ein Neustart ist nicht nötig. Die Wiedergabe läuft weiter.',
+	store_stopped:
+		'Es kann nichts gespeichert werden: {reason}. Abhilfe: {advice}; ein Neustart ist nicht nötig. Die Wiedergabe läuft weiter.',
 	disk_full: 'der Datenträger ist voll',
 	disk_denied: 'die Rechte am Datenordner fehlen',
 	disk_read_only: 'das Dateisystem ist schreibgeschützt',
@@ -85,7 +90,8 @@ export const sentences: Record<string, string> = {
 	password_weak: 'Das Passwort ist zu schwach für einen Administrator. Setzen Sie ein längeres.',
 	password_short: 'Das Passwort eines Administrators braucht mindestens {min} Zeichen.',
 	password_monotone: 'Das Passwort eines Administrators braucht mindestens {min} verschiedene Zeichen.',
-	password_like_name: 'Das Passwort eines Administrators braucht mindestens {min} Zeichen außer dem Benutzernamen.',
+	password_like_name:
+		'Das Passwort eines Administrators braucht mindestens {min} Zeichen außer dem Benutzernamen.',
 	password_common: 'Dieses Passwort ist zu verbreitet.',
 	username_invalid: 'Erlaubt sind Buchstaben, Ziffern, Leerzeichen und Zeichen außer / \\ ? # % und :.',
 	username_spaces: 'Der Name darf nicht mit einem Leerzeichen beginnen oder enden.',
@@ -93,7 +99,8 @@ export const sentences: Record<string, string> = {
 	username_reserved: 'Dieser Name ist Teil einer Adresse des Gateways. Wählen Sie einen anderen.',
 	username_taken: 'Diesen Benutzernamen gibt es bereits.',
 	last_superuser: 'Das ist der letzte aktive Superuser. Legen Sie zuerst einen anderen an.',
-	admin_without_end: 'Das Konto eines Administrators läuft nicht ab. Leeren Sie das Feld, oder wählen Sie eine niedrigere Stufe.',
+	admin_without_end:
+		'Das Konto eines Administrators läuft nicht ab. Leeren Sie das Feld, oder wählen Sie eine niedrigere Stufe.',
 	outside_of_networks: 'Ihre jetzige Adresse liegt in keinem dieser Netze für die Oberfläche.',
 	picture_invalid: 'Die Datei ist kein Bild (PNG, JPEG, GIF oder WebP).',
 	logo_invalid: 'Laden Sie ein Bild hoch (PNG, JPEG, GIF, WebP oder SVG).',
@@ -104,7 +111,8 @@ export const sentences: Record<string, string> = {
 	streams_max: 'Ein Kanal hat höchstens {max} Streams.',
 	selection_too_large: 'Der Filter wählt {n} Einträge; höchstens {max} lassen sich auf einmal ändern.',
 	group_not_empty: 'Eine Gruppe mit Kanälen kann nicht gelöscht werden.',
-	output_profile_is_default: 'Das ist das Standard-Ausgabeprofil; wählen Sie zuerst ein anderes als Standard.',
+	output_profile_is_default:
+		'Das ist das Standard-Ausgabeprofil; wählen Sie zuerst ein anderes als Standard.',
 	output_profiles_max: 'Es gibt zu viele Ausgabeprofile; löschen Sie zuerst einige.',
 	user_agent_is_default: 'Das ist der Standard-User-Agent; wählen Sie zuerst einen anderen als Standard.',
 	stream_profile_used: 'Das Stream-Profil wird benutzt: {user}.',
@@ -114,7 +122,8 @@ export const sentences: Record<string, string> = {
 	used_by_output_profiles: 'Ausgabeprofile nutzen es',
 	used_as_default: 'es ist der Standard',
 	stream_profile_built_in: 'Dieses Stream-Profil ist eingebaut.',
-	undo_refused: 'Das lässt sich nicht rückgängig machen: {n} Einträge wurden seither geändert oder werden benutzt.',
+	undo_refused:
+		'Das lässt sich nicht rückgängig machen: {n} Einträge wurden seither geändert oder werden benutzt.',
 	switch_runs: 'Dieser Kanal wird gerade umgeschaltet.',
 	switch_impossible: 'Der Kanal hat keinen anderen Stream, der sich abspielen lässt.',
 	switch_fails: 'Der Stream spielt nicht: {reason}. {instead}',
@@ -147,7 +156,8 @@ export const sentences: Record<string, string> = {
 	guide_sources_max: 'Höchstens {max} EPG-Quellen sind erlaubt.',
 	preview_runs: 'Eine andere Vorschau läuft; versuchen Sie es danach.',
 	account_full: 'Konto „{account}“ hat alle Verbindungen in Gebrauch (höchstens {max})',
-	server_group_full: 'Servergruppe „{group}“ von Konto „{account}“ hat alle Verbindungen in Gebrauch (höchstens {max})',
+	server_group_full:
+		'Servergruppe „{group}“ von Konto „{account}“ hat alle Verbindungen in Gebrauch (höchstens {max})',
 	provider_full: 'der Anbieter von Konto „{account}“ lässt nicht mehr als {max} zugleich zu',
 	device_full: 'alle Tuner des Geräts von Konto „{account}“ sind in Gebrauch ({n} von diesem Gateway)',
 	full_one_reserved: '{refusal}; davon 1 für eine Aufnahme reserviert',
@@ -179,8 +189,10 @@ export const sentences: Record<string, string> = {
 	redirect_needs_login: 'dieser Kanal kommt direkt vom Anbieter und braucht eine Anmeldung',
 	address_invalid: 'ungültige Adresse: {reason}',
 	address_refused: 'die Adresse ist nicht erlaubt: {reason}',
-	public_to_private: 'ein Anbieter im öffentlichen Netz darf nicht in ein privates Netz führen; "allowed_networks" des Kontos erlaubt es',
-	other_to_own: 'ein Anbieter in einem anderen Netz darf nicht zu diesem Rechner führen; "allowed_networks" des Kontos erlaubt es',
+	public_to_private:
+		'ein Anbieter im öffentlichen Netz darf nicht in ein privates Netz führen; "allowed_networks" des Kontos erlaubt es',
+	other_to_own:
+		'ein Anbieter in einem anderen Netz darf nicht zu diesem Rechner führen; "allowed_networks" des Kontos erlaubt es',
 	host_unknown: 'der Hostname hat keine Adresse',
 	connection_failed: 'Verbindung fehlgeschlagen: {reason}',
 	connection_timed_out: 'Zeitüberschreitung beim Verbinden',
@@ -193,7 +205,8 @@ export const sentences: Record<string, string> = {
 	tuners_in_use: 'alle Tuner des Geräts sind in Gebrauch',
 	redirects_max: 'zu viele Weiterleitungen',
 	redirect_loop: 'Weiterleitungen im Kreis',
-	web_page: 'eine Webseite statt eines Transportstroms; das Stream-Profil Streamlink spielt Seiten von Videoportalen',
+	web_page:
+		'eine Webseite statt eines Transportstroms; das Stream-Profil Streamlink spielt Seiten von Videoportalen',
 	not_a_stream: 'kein Transportstrom, sondern {what}',
 	not_a_film: 'keine Videodatei, sondern {what}',
 	response_empty: 'die Antwort war leer',
@@ -230,10 +243,14 @@ export const sentences: Record<string, string> = {
 	playlist_unread: 'die Playlist lässt sich nicht lesen: {cause}',
 	playlist_empty: 'die Playlist ist leer',
 	upload_missing: 'die hochgeladene Datei fehlt; laden Sie sie noch einmal hoch',
-	playlist_shrunken: 'die Playlist hat {now} Einträge, die letzte gute hatte {before}; ohne Bestätigung ändert sich nichts',
-	playlist_unfamiliar: 'nur {seen} der {known} bekannten Streams sind in der Playlist; ohne Bestätigung ändert sich nichts',
-	playlist_dwindled: 'nur {seen} der {known} Streams der letzten Woche sind übrig; ohne Bestätigung ändert sich nichts',
-	playlist_renumbered: 'nur {same} von {all} Streams haben den Namen, den ihre Nummer hatte; der Anbieter hat wohl neu nummeriert; ohne Bestätigung ändert sich nichts',
+	playlist_shrunken:
+		'die Playlist hat {now} Einträge, die letzte gute hatte {before}; ohne Bestätigung ändert sich nichts',
+	playlist_unfamiliar:
+		'nur {seen} der {known} bekannten Streams sind in der Playlist; ohne Bestätigung ändert sich nichts',
+	playlist_dwindled:
+		'nur {seen} der {known} Streams der letzten Woche sind übrig; ohne Bestätigung ändert sich nichts',
+	playlist_renumbered:
+		'nur {same} von {all} Streams haben den Namen, den ihre Nummer hatte; der Anbieter hat wohl neu nummeriert; ohne Bestätigung ändert sich nichts',
 	account_changed: 'das Konto wurde während des Imports geändert oder gelöscht',
 	refresh_interrupted: 'die Aktualisierung wurde unterbrochen',
 	refresh_failed: 'die Aktualisierung scheiterte an einem internen Fehler; siehe Protokoll',
@@ -246,7 +263,8 @@ export const sentences: Record<string, string> = {
 	portal_login: 'das Portal lehnt Benutzername oder Passwort ab',
 	portal_needs_login: 'das Portal verlangt Benutzername und Passwort',
 	portal_lists_nothing: 'das Portal zeigt diesem Gerät keine Kanäle',
-	entries_refreshed: '{n} Einträge: {new} neu, {changed} geändert, {gone} nicht mehr gelistet, {removed} entfernt. {more}',
+	entries_refreshed:
+		'{n} Einträge: {new} neu, {changed} geändert, {gone} nicht mehr gelistet, {removed} entfernt. {more}',
 	entries_moved: '{n} der geänderten Streams haben eine andere Adresse. {more}',
 	entries_titles: '{n} Filme und Episoden gehören zur Mediathek. {more}',
 	entries_left_out: '{n} durch Filter und abgeschaltete Gruppen ausgelassen. {more}',
@@ -258,8 +276,10 @@ export const sentences: Record<string, string> = {
 	guide_too_slow: 'das EPG wurde in {seconds} s nicht gelesen',
 	guide_empty: 'das EPG ist leer: es nennt keine Kanäle',
 	guide_cut_off: 'das EPG bricht nach {n} Sendungen ab; das frühere bleibt, wenn niemand bestätigt',
-	guide_fewer_channels: 'das EPG hat {now} Kanäle, das frühere hatte {before}; es bleibt, wenn niemand bestätigt',
-	guide_fewer_programmes: 'das EPG hat {now} kommende Sendungen, das frühere {before}; es bleibt, wenn niemand bestätigt',
+	guide_fewer_channels:
+		'das EPG hat {now} Kanäle, das frühere hatte {before}; es bleibt, wenn niemand bestätigt',
+	guide_fewer_programmes:
+		'das EPG hat {now} kommende Sendungen, das frühere {before}; es bleibt, wenn niemand bestätigt',
 	guide_refreshed: '{channels} Kanäle mit {programmes} Sendungen. {more}',
 	guide_unchanged: 'Das EPG ist unverändert: {more}',
 	guide_unused: 'Noch nutzt sie kein Kanal.',
@@ -297,9 +317,11 @@ export const sentences: Record<string, string> = {
 	recorder_may_not_record: 'der Benutzer dieser Aufnahme darf nicht mehr aufnehmen',
 	recorder_may_not_watch: 'der Benutzer dieser Aufnahme darf den Kanal nicht mehr sehen',
 	recording_displaced: 'eine andere Aufnahme nahm die Verbindung, oder jemand hat diese getrennt',
-	recording_redirected: 'das Stream-Profil des Kanals schickt Player zum Anbieter, also gibt es nichts aufzunehmen',
+	recording_redirected:
+		'das Stream-Profil des Kanals schickt Player zum Anbieter, also gibt es nichts aufzunehmen',
 	recording_file_deleted: 'die Datei wurde während der Aufnahme gelöscht, ihr Inhalt ist verloren',
-	recordings_disk_stopped: 'der Datenträger der Aufnahmen ist fast voll: {mib} MiB sind frei, die letzten {rest} MiB werden nicht benutzt',
+	recordings_disk_stopped:
+		'der Datenträger der Aufnahmen ist fast voll: {mib} MiB sind frei, die letzten {rest} MiB werden nicht benutzt',
 	recordings_disk_full: 'der Datenträger der Aufnahmen ist fast voll',
 	no_picture: 'weder Sendung noch Kanal hat ein Bild',
 	picture_not_fetched: 'das Bild lässt sich nicht abrufen: {reason}',
@@ -310,70 +332,98 @@ export const sentences: Record<string, string> = {
 	store_stopped_advice: 'Abhilfe: {advice}; ein Neustart ist nicht nötig.',
 	store_damaged_title: 'Beschädigte Einträge wurden beiseitegelegt',
 	store_damaged: '{n} beschädigte Einträge fehlen: {names}.',
-	store_damaged_advice: 'Aktualisieren Sie die Playlists der Konten, prüfen Sie den Datenträger, und stellen Sie eine Sicherung wieder her, wenn etwas fehlt.',
+	store_damaged_advice:
+		'Aktualisieren Sie die Playlists der Konten, prüfen Sie den Datenträger, und stellen Sie eine Sicherung wieder her, wenn etwas fehlt.',
 	guide_damaged_title: 'Das EPG der Quelle „{guide}“ ist beschädigt',
 	guide_damaged_part: 'Ein Teil seiner Datei ist unlesbar, also fehlen dessen Sendungen. {more}',
-	guide_damaged_whole: 'Seine Datei fehlt oder ist unlesbar, also werden seine Sendungen nicht gezeigt. {more}',
+	guide_damaged_whole:
+		'Seine Datei fehlt oder ist unlesbar, also werden seine Sendungen nicht gezeigt. {more}',
 	guide_fetched_again: 'Es wird neu geholt.',
-	guide_damaged_advice: 'Wenn es bleibt, aktualisieren Sie die Quelle und lesen Sie ihre Meldung. Prüfen Sie den Datenträger, wenn es wieder vorkommt.',
-	guide_lost_advice: 'Stellen Sie eine Sicherung wieder her, oder laden Sie das EPG neu hoch, weil es nicht geholt werden kann. Prüfen Sie den Datenträger, wenn es wieder vorkommt.',
+	guide_damaged_advice:
+		'Wenn es bleibt, aktualisieren Sie die Quelle und lesen Sie ihre Meldung. Prüfen Sie den Datenträger, wenn es wieder vorkommt.',
+	guide_lost_advice:
+		'Stellen Sie eine Sicherung wieder her, oder laden Sie das EPG neu hoch, weil es nicht geholt werden kann. Prüfen Sie den Datenträger, wenn es wieder vorkommt.',
 	backup_failed_title: 'Die geplante Sicherung ist fehlgeschlagen',
-	backup_failed_advice: 'Beseitigen Sie die Ursache und machen Sie eine Sicherung. Auch die nächste geplante wird versucht.',
+	backup_failed_advice:
+		'Beseitigen Sie die Ursache und machen Sie eine Sicherung. Auch die nächste geplante wird versucht.',
 	restore_pending_title: 'Eine Sicherung wird bald wiederhergestellt',
 	restore_pending: 'Beim nächsten Start ersetzt eine Sicherung alle Kanäle, Konten und Benutzer.',
 	restore_pending_advice: 'Streams halten dann kurz an, und Änderungen bis dahin gehen verloren.',
 	disk_low_title: 'Der Datenträger ist fast voll',
 	disk_low: '{mib} MiB sind auf dem Dateisystem des Datenordners frei.',
-	disk_low_advice: 'Schaffen Sie Platz, oder legen Sie den Datenordner auf einen größeren Datenträger. Ab 16 MiB wird nichts mehr gespeichert.',
+	disk_low_advice:
+		'Schaffen Sie Platz, oder legen Sie den Datenordner auf einen größeren Datenträger. Ab 16 MiB wird nichts mehr gespeichert.',
 	recordings_unmounted_title: 'Der Ordner der Aufnahmen ist nicht eingehängt',
-	recordings_unmounted: 'Im Ordner fehlt die Datei .headwater-recordings. Nichts wird aufgenommen, und die Liste der Aufnahmen bleibt.',
-	recordings_unmounted_advice: 'Hängen Sie den Datenträger der Aufnahmen ein. Ist er verloren, legen Sie im Ordner eine leere Datei dieses Namens an.',
+	recordings_unmounted:
+		'Im Ordner fehlt die Datei .headwater-recordings. Nichts wird aufgenommen, und die Liste der Aufnahmen bleibt.',
+	recordings_unmounted_advice:
+		'Hängen Sie den Datenträger der Aufnahmen ein. Ist er verloren, legen Sie im Ordner eine leere Datei dieses Namens an.',
 	recordings_disk_low_title: 'Der Datenträger der Aufnahmen ist fast voll',
 	recordings_disk_low: '{mib} MiB sind auf dem Dateisystem der Aufnahmen frei. {more}',
 	recordings_end_now: 'Keine Aufnahme beginnt, und laufende enden, die mit der niedrigsten Priorität zuerst.',
 	recordings_end_soon: 'Bei 64 MiB enden die Aufnahmen.',
-	recordings_disk_low_advice: 'Löschen Sie Aufnahmen, oder setzen Sie retention_free_bytes in den Einstellungen der Aufnahmen, damit alte von selbst gelöscht werden.',
+	recordings_disk_low_advice:
+		'Löschen Sie Aufnahmen, oder setzen Sie retention_free_bytes in den Einstellungen der Aufnahmen, damit alte von selbst gelöscht werden.',
 	account_fails_title: 'Die Aktualisierung von Konto „{account}“ ist fehlgeschlagen',
-	account_fails_advice: 'Prüfen Sie Adresse und Anmeldung des Kontos, und aktualisieren Sie es. Seine Streams bleiben, wie sie waren.',
+	account_fails_advice:
+		'Prüfen Sie Adresse und Anmeldung des Kontos, und aktualisieren Sie es. Seine Streams bleiben, wie sie waren.',
 	account_waits_title: 'Die Aktualisierung von Konto „{account}“ wartet auf eine Bestätigung',
-	account_waits_advice: 'Prüfen Sie die Playlist, und bestätigen Sie die Aktualisierung, wenn die kürzere Liste stimmt.',
+	account_waits_advice:
+		'Prüfen Sie die Playlist, und bestätigen Sie die Aktualisierung, wenn die kürzere Liste stimmt.',
 	account_address_title: 'Konto „{account}“ nutzt eine andere Adresse',
-	account_address: 'Der erste Server von Konto „{account}“ war tot ({cause}), also kommen Streams und Listen von {address}.',
-	account_address_advice: 'Nichts, wenn der erste Server wiederkommt: Eine Aktualisierung fragt ihn wieder. Sonst ändern Sie die Adresse.',
+	account_address:
+		'Der erste Server von Konto „{account}“ war tot ({cause}), also kommen Streams und Listen von {address}.',
+	account_address_advice:
+		'Nichts, wenn der erste Server wiederkommt: Eine Aktualisierung fragt ihn wieder. Sonst ändern Sie die Adresse.',
 	account_expired_title: 'Konto „{account}“ ist abgelaufen',
 	account_expires_title: 'Konto „{account}“ läuft bald ab',
 	login_expired: 'Die Anmeldung „{login}“ von Konto „{account}“ ist abgelaufen: {time}.',
 	login_expires: 'Die Anmeldung „{login}“ von Konto „{account}“ läuft bald ab: {time}.',
-	account_expires_advice: 'Verlängern Sie sie beim Anbieter und setzen Sie das neue Datum, oder schalten Sie das Konto ab.',
+	account_expires_advice:
+		'Verlängern Sie sie beim Anbieter und setzen Sie das neue Datum, oder schalten Sie das Konto ab.',
 	certificate_title: 'Konto „{account}“ nimmt jedes Zertifikat an',
-	certificate: 'Jeder zwischen dem Gateway und den Servern von Konto „{account}“ kann dessen Anmeldung lesen.',
-	certificate_advice: 'Setzen Sie den Fingerabdruck des Zertifikats oder dessen Zertifizierungsstelle im Konto, und schalten Sie die Prüfung ein.',
+	certificate:
+		'Jeder zwischen dem Gateway und den Servern von Konto „{account}“ kann dessen Anmeldung lesen.',
+	certificate_advice:
+		'Setzen Sie den Fingerabdruck des Zertifikats oder dessen Zertifizierungsstelle im Konto, und schalten Sie die Prüfung ein.',
 	guide_fails_title: 'Die Aktualisierung des EPG „{guide}“ schlägt fehl',
 	guide_fails: '{message} Das ist so seit {time}.',
-	guide_fails_advice: 'Prüfen Sie Adresse und Anmeldung der EPG-Quelle, und aktualisieren Sie sie. Das frühere EPG wird weiter gezeigt.',
+	guide_fails_advice:
+		'Prüfen Sie Adresse und Anmeldung der EPG-Quelle, und aktualisieren Sie sie. Das frühere EPG wird weiter gezeigt.',
 	guide_unscheduled_title: 'EPG {guide} wird nie aktualisiert',
 	guides_unscheduled_title: 'Diese EPGs werden nie aktualisiert: {guides}',
-	guides_unscheduled: '{title}, denn das war die Vorgabe einer früheren Version. Ohne Aktualisierung ist ein EPG nach einigen Tagen leer.',
-	guides_unscheduled_advice: 'Wählen Sie in der Liste der EPGs alle 24 Stunden oder nie, oder setzen Sie für jedes eine Zeit.',
+	guides_unscheduled:
+		'{title}, denn das war die Vorgabe einer früheren Version. Ohne Aktualisierung ist ein EPG nach einigen Tagen leer.',
+	guides_unscheduled_advice:
+		'Wählen Sie in der Liste der EPGs alle 24 Stunden oder nie, oder setzen Sie für jedes eine Zeit.',
 	streamlink_title: 'Streamlink ist nicht installiert',
-	streamlink_one: '1 Stream ist eine Seite eines Videoportals wie YouTube. Nur Streamlink kann sie abspielen.',
-	streamlink_many: '{n} Streams sind Seiten von Videoportalen wie YouTube. Nur Streamlink kann sie abspielen.',
-	streamlink_advice: 'Installieren Sie Streamlink auf dem Rechner des Gateways, und starten Sie das Gateway neu.',
+	streamlink_one:
+		'1 Stream ist eine Seite eines Videoportals wie YouTube. Nur Streamlink kann sie abspielen.',
+	streamlink_many:
+		'{n} Streams sind Seiten von Videoportalen wie YouTube. Nur Streamlink kann sie abspielen.',
+	streamlink_advice:
+		'Installieren Sie Streamlink auf dem Rechner des Gateways, und starten Sie das Gateway neu.',
 	integration_paused_title: 'Integration „{integration}“ pausiert',
-	integration_paused: 'Integration „{integration}“ bekommt keine Ereignisse: {reason}. Wartende Zustellungen: {n}.',
+	integration_paused:
+		'Integration „{integration}“ bekommt keine Ereignisse: {reason}. Wartende Zustellungen: {n}.',
 	integration_paused_advice: 'Korrigieren Sie Adresse oder Ziel, und setzen Sie sie fort.',
 	plugin_failed_title: 'Plugin „{plugin}“ ist fehlgeschlagen',
 	plugin_failed: 'Plugin „{plugin}“ läuft nicht mehr: {reason}. Seine Ereignisse warten.',
-	plugin_failed_advice: 'Lesen Sie sein Protokoll; starten Sie es neu, aktualisieren Sie es, oder schalten Sie es ab.',
+	plugin_failed_advice:
+		'Lesen Sie sein Protokoll; starten Sie es neu, aktualisieren Sie es, oder schalten Sie es ab.',
 	plugins_files_title: 'Plugins lassen sich nicht ganz abschotten',
 	plugins_resources_title: 'Die Ressourcen von Plugins sind nicht begrenzt',
 	connections_title: 'Die Adresse {address} hat zu viele Verbindungen',
-	connections: 'Die Adresse {address} hat die Grenze von {max} offenen Verbindungen erreicht, zuletzt {time}. {refused} ihrer Anfragen oder Verbindungen wurden abgelehnt, {closed} Verbindungen ohne Anmeldung für neuere geschlossen.',
-	connections_advice: 'Teilen sich viele Leute diese Adresse, etwa hinter dem NAT eines Anbieters, erhöhen Sie limits.connections_per_address_max. Ist sie ein Reverse-Proxy, nennen Sie sie in trusted_proxies.',
+	connections:
+		'Die Adresse {address} hat die Grenze von {max} offenen Verbindungen erreicht, zuletzt {time}. {refused} ihrer Anfragen oder Verbindungen wurden abgelehnt, {closed} Verbindungen ohne Anmeldung für neuere geschlossen.',
+	connections_advice:
+		'Teilen sich viele Leute diese Adresse, etwa hinter dem NAT eines Anbieters, erhöhen Sie limits.connections_per_address_max. Ist sie ein Reverse-Proxy, nennen Sie sie in trusted_proxies.',
 	cluster_unreachable_title: 'Die NATS-Server des Clusters sind nicht erreichbar',
 	cluster_read_only_title: 'Die Konfiguration ist schreibgeschützt',
 	node_expired_title: 'Der Knoten „{node}“ antwortet nicht mehr',
-	node_expired_advice: 'Starten Sie ihn, oder beenden Sie ihn ordentlich, bevor er länger ausgeschaltet wird.',
+	node_expired_advice:
+		'Starten Sie ihn, oder beenden Sie ihn ordentlich, bevor er länger ausgeschaltet wird.',
 	clock_differs_title: 'Die Uhr des Knotens „{node}“ geht anders',
-	clock_differs_advice: 'Gleichen Sie die Uhren aller Rechner ab (NTP): Zeitpläne und Anmeldungen hängen davon ab.',
+	clock_differs_advice:
+		'Gleichen Sie die Uhren aller Rechner ab (NTP): Zeitpläne und Anmeldungen hängen davon ab.',
 };

@@ -52,7 +52,10 @@ async function post(path: string, body: unknown): Promise<unknown> {
 	} catch {
 		// Text of a proxy.
 	}
-	if (!answer.ok) throw errorOf(answer.status, parsed);
+	if (!answer.ok) {
+		await loadSentences();
+		throw errorOf(answer.status, parsed);
+	}
 	return parsed;
 }
 
@@ -132,7 +135,10 @@ class Session {
 			headers: { Authorization: `Bearer ${this.#access}`, Accept: 'application/json' },
 		});
 		const body: unknown = await answer.json();
-		if (!answer.ok) throw errorOf(answer.status, body);
+		if (!answer.ok) {
+			await loadSentences();
+			throw errorOf(answer.status, body);
+		}
 		this.user = body as User;
 	}
 
