@@ -12,7 +12,7 @@ use domain::event::{Audience, Event};
 use domain::guide::state::GuideStatus;
 use domain::ids::{RecordingId, UserId};
 use domain::recording::{Recording, RecordingStatus};
-use domain::texts::add_code;
+use domain::texts::{TextCode, add_code};
 use domain::time::iso_millis;
 use domain::user::{User, UserLevel};
 use serde_json::{Map, Value, json};
@@ -99,7 +99,11 @@ pub(super) fn established(user: &User, stop_reason: Option<&StopReason>) -> Stri
         "user_level": user.effective_level(),
     });
     if user.may(UserLevel::Admin) {
-        data["store_stopped"] = json!(stop_reason.map(refused_writes));
+        let stopped = stop_reason.map(refused_writes);
+        if let Some(code) = stopped.as_deref().and_then(TextCode::find) {
+            data["store_stopped_code"] = json!(code);
+        }
+        data["store_stopped"] = json!(stopped);
     }
     json!({ "type": "connection_established", "data": data }).to_string()
 }
@@ -139,6 +143,7 @@ pub(super) fn event(event: &Event) -> Option<Arc<Notification>> {
     let mut data = serde_json::to_value(event).ok()?;
     data["type"] = json!(event.body.frame_type());
     data["success"] = json!(!event.body.is_failure());
+    add_code(&mut data, "reason");
     let others = match event.body.audience() {
         Audience::AdminsOnly => ForOthers::Nothing,
         Audience::Viewers(channel) => {

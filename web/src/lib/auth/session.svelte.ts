@@ -1,3 +1,4 @@
+import { loadSentences } from '$lib/i18n/gateway.svelte';
 import { base } from '../router/base';
 import { errorOf, unreachable } from '../api/errors';
 import type { components } from '../api/schema';
