@@ -8,7 +8,7 @@ import { language } from './language';
 /** The code of a text of the gateway, with the values in it. */
 export interface TextCode {
 	code: string;
-	values: Record<string, unknown>;
+	values?: Record<string, unknown>;
 }
 
 const parts = import.meta.glob<{ sentences: Record<string, string> }>('../../languages/*/gateway.ts');
@@ -33,7 +33,7 @@ export function loadSentences(): Promise<void> {
 }
 
 const isCoded = (it: unknown): it is TextCode =>
-	typeof it === 'object' && it !== null && 'code' in it && 'values' in it;
+	typeof it === 'object' && it !== null && 'code' in it && typeof it.code === 'string';
 
 /** Times in ISO 8601, as the gateway writes them. */
 const TIME = /^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/;
@@ -49,7 +49,7 @@ function written(value: unknown, known: Record<string, string>): string {
 export function filled(known: Record<string, string>, { code, values }: TextCode): string | null {
 	const sentence = known[code];
 	if (sentence === undefined) return null;
-	return sentence.replaceAll(/\{(\w+)\}/g, (_, name: string) => written(values[name], known)).trim();
+	return sentence.replaceAll(/\{(\w+)\}/g, (_, name: string) => written(values?.[name], known)).trim();
 }
 
 /** Returns a text of the gateway in the language of the user; in English if its code is not known. */
