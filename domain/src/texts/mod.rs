@@ -7,14 +7,14 @@
 use std::sync::LazyLock;
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// Templates of texts by code, one on each line: `code = template`. Lines that begin with `#` are headings.
 const TABLE: &str = include_str!("table.txt");
 /// Longer texts have no code, so that the comparison is short.
 const TEXT_BYTES_MAX: usize = 4096;
 /// Maximum depth of texts in texts, such as a cause in a sentence.
-const DEPTH_MAX: usize = 6;
+const DEPTH_MAX: usize = 5;
 
 static TEMPLATES: LazyLock<Vec<Template>> = LazyLock::new(|| rows().map(Template::new).collect());
 
@@ -29,10 +29,10 @@ pub struct TextCode {
 }
 
 impl TextCode {
-    /// Returns the code of a text, if the table contains its template. If several fit, the one with the longest fixed part
-    /// counts.
+    /// Returns the code of a text, if the table contains its template. If several fit, the one counts that explains most of
+    /// the text: with the longest fixed parts, including those of the texts in it.
     pub fn find(text: &str) -> Option<Self> {
-        find(text, DEPTH_MAX)
+        find(text, DEPTH_MAX).map(|it| it.code)
     }
 }
 
@@ -50,13 +50,18 @@ pub fn rows() -> impl Iterator<Item = (&'static str, &'static str)> {
     TABLE.lines().filter(|it| !it.starts_with('#')).filter_map(|it| it.split_once(" = "))
 }
 
-fn find(text: &str, depth: usize) -> Option<TextCode> {
+/// The code of a text, with the number of bytes of the text that templates explain.
+struct Found {
+    code: TextCode,
+    n_explained: usize,
+}
+
+fn find(text: &str, depth: usize) -> Option<Found> {
     if depth == 0 || text.is_empty() || text.len() > TEXT_BYTES_MAX {
         return None;
     }
-    let fitting = TEMPLATES.iter().filter_map(|it| Some((it, it.values(text, depth)?)));
-    let (template, values) = fitting.max_by_key(|(it, _)| it.n_fixed)?;
-    Some(TextCode { code: template.code, values })
+    let fitting = TEMPLATES.iter().filter_map(|it| Some((it, it.read(text, depth)?)));
+    fitting.max_by_key(|(template, it)| (it.n_explained, template.n_fixed)).map(|it| it.1)
 }
 
 /// The kind of a value in a template, which follows its name and a colon.
@@ -75,23 +80,23 @@ enum ValueKind {
 }
 
 impl ValueKind {
-    /// Returns the member of the values, if the kind allows the text.
-    fn read(self, text: &str, depth: usize) -> Option<Value> {
+    /// Returns the member of the values and the explained bytes of it, if the kind allows the text.
+    fn read(self, text: &str, depth: usize) -> Option<(Value, usize)> {
         let is_number = || text.trim_start_matches('-').bytes().all(|it| it.is_ascii_digit() || it == b'.');
         let is_word = || text.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_');
         match self {
             Self::Number if text.is_empty() || !is_number() => return None,
             Self::Word if text.is_empty() || !is_word() => return None,
-            Self::Any | Self::Number | Self::Word => return Some(text.into()),
+            Self::Any | Self::Number | Self::Word => return Some((text.into(), 0)),
             Self::Text | Self::Coded => {}
         }
         let text = text.trim_start();
         match find(text, depth - 1) {
-            Some(TextCode { code, values }) => {
-                Some(serde_json::json!({ "text": text, "code": code, "values": values }))
+            Some(Found { code: TextCode { code, values }, n_explained }) => {
+                Some((json!({ "text": text, "code": code, "values": values }), n_explained))
             }
             None if self == Self::Coded => None,
-            None => Some(text.into()),
+            None => Some((text.into(), 0)),
         }
     }
 }
@@ -129,20 +134,22 @@ impl Template {
         Self { code, first, rest, n_fixed }
     }
 
-    /// Returns the values of a text that fits. Each value ends where the fixed part after it occurs first; the last fixed part
+    /// Returns the code with the values of a text that fits. Each value ends where the fixed part after it occurs first; the last fixed part
     /// is the end of the text.
-    fn values(&self, text: &str, depth: usize) -> Option<Map<String, Value>> {
+    fn read(&self, text: &str, depth: usize) -> Option<Found> {
         let mut left = text.strip_prefix(self.first)?;
-        let mut values = Map::new();
+        let (mut values, mut n_explained) = (Map::new(), self.n_fixed);
         for (n, (name, kind, fixed)) in self.rest.iter().enumerate() {
             let (value, after) = match n + 1 == self.rest.len() {
                 true => (left.strip_suffix(fixed)?, ""),
                 false => left.split_once(fixed)?,
             };
-            values.insert((*name).to_owned(), kind.read(value, depth)?);
+            let (value, n) = kind.read(value, depth)?;
+            values.insert((*name).to_owned(), value);
+            n_explained += n;
             left = after;
         }
-        left.is_empty().then_some(values)
+        left.is_empty().then_some(Found { code: TextCode { code: self.code, values }, n_explained })
     }
 }
 

@@ -2,8 +2,6 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
-
 use super::*;
 
 fn check(text: &str, code: &str, values: Value) {
@@ -26,8 +24,14 @@ fn a_text_has_the_code_of_its_template_and_the_values_between_the_fixed_parts() 
 }
 
 #[test]
-fn of_several_templates_the_one_with_the_longest_fixed_part_counts() {
+fn of_several_templates_the_one_that_explains_most_of_the_text_counts() {
     check("the end is missing: x", "end_missing_because", json!({ "reason": "x" }));
+    let inner = json!({ "text": "HLS needs ffmpeg, which is not installed", "code": "ffmpeg_missing", "values": { "what": "HLS" } });
+    check(
+        "no stream of the channel plays: HLS needs ffmpeg, which is not installed",
+        "nothing_plays",
+        json!({ "cause": inner }),
+    );
     let confirmed = "The refresh of account \"a\" waits for a confirmation";
     check(confirmed, "account_waits_title", json!({ "account": "a" }));
     check(
