@@ -575,6 +575,7 @@ mod tests {
     use domain::guide::source::GuideSourceKind;
     use domain::ids::{AccountId, GuideSourceId, IntegrationId, ProfileId};
     use domain::source_url::SourceUrl;
+    use domain::texts::TextCode;
 
     use super::*;
 
@@ -647,6 +648,54 @@ mod tests {
         assert_eq!(title(std::slice::from_ref(&answered)), None);
         let rest = schedule_condition([answered, source(2)].iter()).unwrap();
         assert_eq!(rest.key, "guide_unscheduled:2");
+    }
+
+    /// Conditions of accounts, guides, disks and back-ups.
+    fn usual_conditions() -> Vec<Condition> {
+        let now = 10 * DAY_MS;
+        let (fresh, expired) = (account(1, Some(now + DAY_MS)), account(2, Some(now - 1)));
+        let source = |id: u32| {
+            let url = Some(SourceUrl::new("http://guide.example/guide.xml"));
+            let new = GuideSource::new(GuideSourceId(id), format!("G{id}"), GuideSourceKind::Xmltv, 0);
+            GuideSource { url, ..new }
+        };
+        let message = "the guide is empty: it names no channels".to_owned();
+        let state = GuideState { status: GuideStatus::Error, message, ..GuideState::new(GuideSourceId(1)) };
+        let (mut unmounted, mut full) = (RecordingRoom::default(), RecordingRoom::default());
+        unmounted.is_unmarked = true;
+        full.available = Some(100 << 20);
+        let empty = "the playlist has no entries";
+        [
+            source_condition(&fresh, RefreshOutcome::Error, empty),
+            source_condition(&fresh, RefreshOutcome::AwaitingConfirmation, empty),
+            expiry_condition(&fresh, &fresh.profiles[0], now),
+            expiry_condition(&expired, &expired.profiles[0], now),
+            guide_condition(&source(1), &state, now),
+            schedule_condition([source(1)].iter()),
+            schedule_condition([source(1), source(2)].iter()),
+            disk_condition(DiskSpace { available: 1 << 20, total: 1 << 40 }),
+            recordings_condition(&unmounted),
+            recordings_condition(&full),
+            page_condition(1),
+            page_condition(2),
+            Some(damaged_guide_condition(&source(1), true)),
+            Some(damaged_guide_condition(&GuideSource { url: None, ..source(1) }, false)),
+            Some(certificate_condition(&fresh)),
+            Some(restore_condition()),
+            Some(backup_condition("the disk is full".to_owned())),
+        ]
+        .into_iter()
+        .map(Option::unwrap)
+        .collect()
+    }
+
+    #[test]
+    fn title_message_and_advice_of_the_usual_conditions_have_codes() {
+        for condition in usual_conditions() {
+            for text in [&condition.title, &condition.message, &condition.advice] {
+                assert!(TextCode::find(text).is_some(), "{text}");
+            }
+        }
     }
 
     #[test]
