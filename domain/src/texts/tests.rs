@@ -126,20 +126,38 @@ fn every_template_is_found_again_by_its_own_text() {
     }
 }
 
-/// Returns the texts of all sources of the gateway, without the table and its tests, as they are at run time.
+/// Returns the sources of the gateway with the texts as they are at run time, without comments, files of tests and the table.
 fn sources() -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned();
-    let crates =
-        ["actors", "domain", "media", "player", "rest", "route-frame", "server", "services", "storage"];
+    let crates = [
+        "actors",
+        "config",
+        "domain",
+        "media",
+        "player",
+        "rest",
+        "route-frame",
+        "server",
+        "services",
+        "storage",
+    ];
     let mut folders: Vec<PathBuf> = crates.iter().map(|it| root.join(it).join("src")).collect();
     let mut all = String::new();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
-            if path.is_dir() && !path.ends_with("texts") {
+            let name = path.file_name().unwrap().to_string_lossy();
+            if name.contains("test") || name == "texts" {
+                continue;
+            }
+            if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|it| it == "rs") {
-                all.push_str(&fs::read_to_string(path).unwrap());
+            } else if name.ends_with(".rs") {
+                let text = fs::read_to_string(path).unwrap();
+                for line in text.lines().filter(|it| !it.trim_start().starts_with("//")) {
+                    all.push_str(line);
+                    all.push('\n');
+                }
             }
         }
     }
