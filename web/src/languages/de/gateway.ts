@@ -22,7 +22,6 @@ export const sentences: Record<string, string> = {
 	stopping: 'Das Gateway wird beendet.',
 	gateway_stopping: 'das Gateway wird beendet',
 	no_answer: 'das Gateway hat nicht rechtzeitig geantwortet',
-	request_timeout: 'Die Anfrage kam nicht rechtzeitig an.',
 	body_too_large: 'Der Inhalt hat mehr als {max} Bytes.',
 	body_ended_early: 'Der Inhalt endete zu früh.',
 	json_invalid: 'Das JSON ist fehlerhaft: {error}',

@@ -21,7 +21,6 @@ export const sentences: Record<string, string> = {
 	stopping: 'La pasarela se está deteniendo.',
 	gateway_stopping: 'la pasarela se está deteniendo',
 	no_answer: 'la pasarela no respondió a tiempo',
-	request_timeout: 'La petición no llegó a tiempo.',
 	body_too_large: 'El contenido supera {max} bytes.',
 	body_ended_early: 'El contenido terminó antes de tiempo.',
 	json_invalid: 'El JSON es incorrecto: {error}',

@@ -21,7 +21,6 @@ export const sentences: Record<string, string> = {
 	stopping: 'La passerelle s’arrête.',
 	gateway_stopping: 'la passerelle s’arrête',
 	no_answer: 'la passerelle n’a pas répondu à temps',
-	request_timeout: 'La requête n’est pas arrivée à temps.',
 	body_too_large: 'Le contenu dépasse {max} octets.',
 	body_ended_early: 'Le contenu s’est terminé trop tôt.',
 	json_invalid: 'Le JSON est incorrect\u00a0: {error}',

@@ -21,7 +21,6 @@ export const sentences: Record<string, string> = {
 	stopping: 'Il gateway si sta fermando.',
 	gateway_stopping: 'il gateway si sta fermando',
 	no_answer: 'il gateway non ha risposto in tempo',
-	request_timeout: 'La richiesta non è arrivata in tempo.',
 	body_too_large: 'Il contenuto supera {max} byte.',
 	body_ended_early: 'Il contenuto è finito troppo presto.',
 	json_invalid: 'Il JSON è errato: {error}',

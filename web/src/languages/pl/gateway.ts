@@ -21,7 +21,6 @@ export const sentences: Record<string, string> = {
 	stopping: 'Brama się zatrzymuje.',
 	gateway_stopping: 'brama się zatrzymuje',
 	no_answer: 'brama nie odpowiedziała na czas',
-	request_timeout: 'Żądanie nie dotarło na czas.',
 	body_too_large: 'Treść ma więcej niż {max} bajtów.',
 	body_ended_early: 'Treść skończyła się za wcześnie.',
 	json_invalid: 'JSON jest błędny: {error}',

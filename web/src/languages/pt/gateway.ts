@@ -21,7 +21,6 @@ export const sentences: Record<string, string> = {
 	stopping: 'O gateway está parando.',
 	gateway_stopping: 'o gateway está parando',
 	no_answer: 'o gateway não respondeu a tempo',
-	request_timeout: 'O pedido não chegou a tempo.',
 	body_too_large: 'O conteúdo passa de {max} bytes.',
 	body_ended_early: 'O conteúdo terminou cedo demais.',
 	json_invalid: 'O JSON está errado: {error}',
