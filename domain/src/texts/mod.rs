@@ -16,7 +16,7 @@ const TEXT_BYTES_MAX: usize = 4096;
 /// Maximum depth of texts in texts, such as a cause in a sentence.
 const DEPTH_MAX: usize = 5;
 
-static TEMPLATES: LazyLock<Vec<Template>> = LazyLock::new(|| rows().map(Template::new).collect());
+static TEMPLATES: LazyLock<Vec<TextTemplate>> = LazyLock::new(|| rows().map(TextTemplate::new).collect());
 
 /// The code of a text, with the values in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -51,12 +51,12 @@ pub fn rows() -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 /// The code of a text, with the number of bytes of the text that templates explain.
-struct Found {
+struct Recognised {
     code: TextCode,
     n_explained: usize,
 }
 
-fn find(text: &str, depth: usize) -> Option<Found> {
+fn find(text: &str, depth: usize) -> Option<Recognised> {
     if depth == 0 || text.is_empty() || text.len() > TEXT_BYTES_MAX {
         return None;
     }
@@ -92,7 +92,7 @@ impl ValueKind {
         }
         let text = text.trim_start();
         match find(text, depth - 1) {
-            Some(Found { code: TextCode { code, values }, n_explained }) => {
+            Some(Recognised { code: TextCode { code, values }, n_explained }) => {
                 Some((json!({ "text": text, "code": code, "values": values }), n_explained))
             }
             None if self == Self::Coded => None,
@@ -103,7 +103,7 @@ impl ValueKind {
 
 /// A row of the table: fixed parts with values between them.
 #[derive(Debug)]
-struct Template {
+struct TextTemplate {
     code: &'static str,
     /// The part before the first value.
     first: &'static str,
@@ -113,7 +113,7 @@ struct Template {
     n_fixed: usize,
 }
 
-impl Template {
+impl TextTemplate {
     fn new((code, template): (&'static str, &'static str)) -> Self {
         let mut parts = template.split('{');
         let first = parts.next().unwrap_or_default();
@@ -136,7 +136,7 @@ impl Template {
 
     /// Returns the code with the values of a text that fits. Each value ends where the fixed part after it occurs first; the last fixed part
     /// is the end of the text.
-    fn read(&self, text: &str, depth: usize) -> Option<Found> {
+    fn read(&self, text: &str, depth: usize) -> Option<Recognised> {
         let mut left = text.strip_prefix(self.first)?;
         let (mut values, mut n_explained) = (Map::new(), self.n_fixed);
         for (n, (name, kind, fixed)) in self.rest.iter().enumerate() {
@@ -149,7 +149,7 @@ impl Template {
             n_explained += n;
             left = after;
         }
-        left.is_empty().then_some(Found { code: TextCode { code: self.code, values }, n_explained })
+        left.is_empty().then_some(Recognised { code: TextCode { code: self.code, values }, n_explained })
     }
 }
 

@@ -90,7 +90,7 @@ fn every_code_is_unique_and_every_template_is_well_formed() {
         let is_snake_case =
             code.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'_');
         assert!(is_snake_case && !code.is_empty(), "{code}");
-        let parsed = Template::new((code, template));
+        let parsed = TextTemplate::new((code, template));
         let names: BTreeSet<_> = parsed.rest.iter().map(|it| it.0).collect();
         assert_eq!(names.len(), parsed.rest.len(), "{code} uses a name twice");
         let between = parsed.rest.iter().rev().skip(1);
@@ -174,7 +174,7 @@ fn every_fixed_part_of_a_template_is_in_the_sources() {
     let sources = sources();
     let mut missing = Vec::new();
     for (code, template) in rows() {
-        let parsed = Template::new((code, template));
+        let parsed = TextTemplate::new((code, template));
         let parts = parsed.rest.iter().map(|it| it.2).chain([parsed.first]);
         for part in parts.flat_map(|it| it.split(". ")) {
             // An error and its cause are joined with a colon.

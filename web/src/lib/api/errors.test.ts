@@ -28,7 +28,7 @@ afterEach(() => {
 	vi.resetModules();
 });
 
-test('codes beside the messages are no fields, and English shows the texts as they come', () => {
+test('codes beside the messages are not fields, and English shows the texts as they come', () => {
 	const codes = { name: [{ code: 'required', values: {} }] };
 	const error = errorOf(400, { name: ['This field is required.'], codes });
 	expect(error.fields).toEqual({ name: 'This field is required.' });
