@@ -44,6 +44,8 @@ export default defineConfig({
 		manifest: 'manifest.json',
 	},
 	server: {
+		// A test compares the sentences of the languages with the table of the gateway.
+		fs: { allow: [here('.'), here('../domain/src/texts')] },
 		proxy: { '/api': proxied, '/proxy': proxied, '/ws': { ...proxied, ws: true } },
 	},
 	test: {

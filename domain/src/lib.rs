@@ -25,7 +25,7 @@
 //! 4. Search: [`streams`], all of them in columns, and their [`health`], as plays show it. The [`history`] of rates,
 //!    viewers and slots.
 //! 5. Events: an [`event`], with its [`time`], the [`integration`]s and [`plugin`]s that receive it, the
-//!    [`template`] of a text about it, and a [`notice`] for users. The [`audit`] records changes by admins, and [`undo`]
+//!    [`template`] of a text about it, and a [`notice`] for users. The codes of [`texts`] are for other languages. The [`audit`] records changes by admins, and [`undo`]
 //!    takes those of many records back.
 //! 6. Playlists: [`playlist`], the same from a [`panel`], the channels that follow from them ([`auto_sync`]), and the
 //!    [`guide`] that goes with them. Search and replace for admins: a [`pattern`].
@@ -102,6 +102,7 @@ pub mod stream_profile;
 pub mod streams;
 pub mod strm;
 pub mod template;
+pub mod texts;
 pub mod time;
 pub mod timeshift;
 pub mod tmdb;

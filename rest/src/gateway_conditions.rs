@@ -415,16 +415,19 @@ fn recordings_condition(room: &RecordingRoom) -> Option<Condition> {
 }
 
 fn source_condition(account: &Account, outcome: RefreshOutcome, message: &str) -> Option<Condition> {
-    let (severity, what, advice) = match outcome {
+    let name = &account.name;
+    let (severity, what, title, advice) = match outcome {
         RefreshOutcome::Success => return None,
         RefreshOutcome::Error => (
             Severity::Error,
             "failed",
+            format!("The refresh of account \"{name}\" failed"),
             "Check the address and the login of the account, and refresh it. Its streams are kept as they were.",
         ),
         RefreshOutcome::AwaitingConfirmation => (
             Severity::Warning,
             "waits for a confirmation",
+            format!("The refresh of account \"{name}\" waits for a confirmation"),
             "Check the playlist, and refresh the account with a confirmation if the shorter list is right.",
         ),
     };
@@ -432,7 +435,7 @@ fn source_condition(account: &Account, outcome: RefreshOutcome, message: &str) -
         key: format!("source_failing:{}:{what}", account.id.0),
         kind: ConditionKind::SourceFailing,
         severity,
-        title: format!("The refresh of account \"{}\" {what}", account.name),
+        title,
         message: message.to_owned(),
         advice: advice.to_owned(),
     })
@@ -458,16 +461,16 @@ fn address_condition(account: &Account, record: &AddressRecord) -> Option<Condit
 
 /// Streams that no installed program plays.
 fn page_condition(n_pages: usize) -> Option<Condition> {
-    let streams = match n_pages {
-        1 => "1 stream is a page".to_owned(),
-        n => format!("{n} streams are pages"),
+    let message = match n_pages {
+        1 => "1 stream is a page of video sites such as YouTube. Only Streamlink can play them.".to_owned(),
+        n => format!("{n} streams are pages of video sites such as YouTube. Only Streamlink can play them."),
     };
     (n_pages > 0).then(|| Condition {
         key: "streamlink_missing".to_owned(),
         kind: ConditionKind::StreamlinkMissing,
         severity: Severity::Warning,
         title: "Streamlink is not installed".to_owned(),
-        message: format!("{streams} of video sites such as YouTube. Only Streamlink can play them."),
+        message,
         advice: "Install Streamlink on the machine of the gateway, and restart the gateway.".to_owned(),
     })
 }
@@ -517,16 +520,19 @@ fn schedule_condition<'a>(sources: impl Iterator<Item = &'a GuideSource>) -> Opt
         true => last,
         false => format!("{} and {last}", names.join(", ")),
     };
-    let (noun, verb) = if open.len() == 1 { ("Guide", "is") } else { ("Guides", "are") };
+    let title = match open.len() {
+        1 => format!("Guide {all} is never refreshed"),
+        _ => format!("Guides {all} are never refreshed"),
+    };
     Some(Condition {
         key: format!("guide_unscheduled:{}", ids.join(",")),
         kind: ConditionKind::GuideUnscheduled,
         severity: Severity::Warning,
-        title: format!("{noun} {all} {verb} never refreshed"),
         message: format!(
-            "{noun} {all} {verb} never refreshed, because that was the default of an earlier version. Without refreshes, \
-             a guide is empty after some days."
+            "{title}, because that was the default of an earlier version. Without refreshes, a guide is empty after some \
+             days."
         ),
+        title,
         advice: "In the list of guides, choose to refresh every 24 hours or never; or set an interval for each guide."
             .to_owned(),
     })
@@ -535,18 +541,28 @@ fn schedule_condition<'a>(sources: impl Iterator<Item = &'a GuideSource>) -> Opt
 fn expiry_condition(account: &Account, profile: &AccountProfile, now: i64) -> Option<Condition> {
     let at = profile.expires_at.filter(|it| *it < now + EXPIRY_NOTICE_MS)?;
     let is_expired = at <= now;
-    let (kind, severity, verb) = match is_expired {
-        true => (ConditionKind::AccountExpired, Severity::Error, "expired"),
-        false => (ConditionKind::AccountExpiring, Severity::Warning, "expires soon"),
+    let (name, login, end) = (&account.name, &profile.name, iso_millis(at));
+    let (kind, severity, title, message) = match is_expired {
+        true => (
+            ConditionKind::AccountExpired,
+            Severity::Error,
+            format!("Account \"{name}\" expired"),
+            format!("The login \"{login}\" of account \"{name}\" expired: {end}."),
+        ),
+        false => (
+            ConditionKind::AccountExpiring,
+            Severity::Warning,
+            format!("Account \"{name}\" expires soon"),
+            format!("The login \"{login}\" of account \"{name}\" expires soon: {end}."),
+        ),
     };
-    let name = &account.name;
     Some(Condition {
         // A renewal ends the condition, and the next expiry is another one.
         key: format!("account_expiring:{}:{at}:{is_expired}", profile.id.0),
         kind,
         severity,
-        title: format!("Account \"{name}\" {verb}"),
-        message: format!("The login \"{}\" of account \"{name}\" {verb}: {}.", profile.name, iso_millis(at)),
+        title,
+        message,
         advice: "Renew it at the provider and set the new date, or deactivate the account.".to_owned(),
     })
 }
@@ -559,6 +575,7 @@ mod tests {
     use domain::guide::source::GuideSourceKind;
     use domain::ids::{AccountId, GuideSourceId, IntegrationId, ProfileId};
     use domain::source_url::SourceUrl;
+    use domain::texts::TextCode;
 
     use super::*;
 
@@ -631,6 +648,54 @@ mod tests {
         assert_eq!(title(std::slice::from_ref(&answered)), None);
         let rest = schedule_condition([answered, source(2)].iter()).unwrap();
         assert_eq!(rest.key, "guide_unscheduled:2");
+    }
+
+    /// Conditions of accounts, guides, disks and back-ups.
+    fn usual_conditions() -> Vec<Condition> {
+        let now = 10 * DAY_MS;
+        let (fresh, expired) = (account(1, Some(now + DAY_MS)), account(2, Some(now - 1)));
+        let source = |id: u32| {
+            let url = Some(SourceUrl::new("http://guide.example/guide.xml"));
+            let new = GuideSource::new(GuideSourceId(id), format!("G{id}"), GuideSourceKind::Xmltv, 0);
+            GuideSource { url, ..new }
+        };
+        let message = "the guide is empty: it names no channels".to_owned();
+        let state = GuideState { status: GuideStatus::Error, message, ..GuideState::new(GuideSourceId(1)) };
+        let (mut unmounted, mut full) = (RecordingRoom::default(), RecordingRoom::default());
+        unmounted.is_unmarked = true;
+        full.available = Some(100 << 20);
+        let empty = "the playlist has no entries";
+        [
+            source_condition(&fresh, RefreshOutcome::Error, empty),
+            source_condition(&fresh, RefreshOutcome::AwaitingConfirmation, empty),
+            expiry_condition(&fresh, &fresh.profiles[0], now),
+            expiry_condition(&expired, &expired.profiles[0], now),
+            guide_condition(&source(1), &state, now),
+            schedule_condition([source(1)].iter()),
+            schedule_condition([source(1), source(2)].iter()),
+            disk_condition(DiskSpace { available: 1 << 20, total: 1 << 40 }),
+            recordings_condition(&unmounted),
+            recordings_condition(&full),
+            page_condition(1),
+            page_condition(2),
+            Some(damaged_guide_condition(&source(1), true)),
+            Some(damaged_guide_condition(&GuideSource { url: None, ..source(1) }, false)),
+            Some(certificate_condition(&fresh)),
+            Some(restore_condition()),
+            Some(backup_condition("the disk is full".to_owned())),
+        ]
+        .into_iter()
+        .map(Option::unwrap)
+        .collect()
+    }
+
+    #[test]
+    fn title_message_and_advice_of_the_usual_conditions_have_codes() {
+        for condition in usual_conditions() {
+            for text in [&condition.title, &condition.message, &condition.advice] {
+                assert!(TextCode::find(text).is_some(), "{text}");
+            }
+        }
     }
 
     #[test]

@@ -52,6 +52,7 @@ mod status;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod text_code;
 #[cfg(test)]
 pub(crate) mod title_testing;
 mod ui;

@@ -37,7 +37,7 @@ use route_frame::context::FrameContext;
 use route_frame::openapi;
 use route_frame::route::Route;
 use route_frame::router::Router;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use server::Routes;
 use server::accept::LocalAddr;
 use server::admission::Admission;
@@ -104,8 +104,22 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) text: String,
-    /// `null` if the body is empty or not JSON.
+    /// `null` if the body is empty or not JSON. Without the codes of a refusal, which `codes` has.
     pub(crate) body: Value,
+    /// The members `code`, `values` and `codes` of a refusal.
+    pub(crate) codes: Map<String, Value>,
+}
+
+impl Answer {
+    /// Moves the codes of a refusal out of its body, so that tests compare what clients without them read.
+    fn take_codes(&mut self) {
+        let Some(members) = self.body.as_object_mut().filter(|_| self.status >= 400) else { return };
+        let has_own =
+            members.contains_key("messages") || members.get("code") == Some(&"token_not_valid".into());
+        for name in ["code", "values", "codes"].iter().filter(|it| !has_own || **it != "code") {
+            self.codes.extend(members.remove_entry(*name));
+        }
+    }
 }
 
 impl Rest {
@@ -368,10 +382,12 @@ impl Rest {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let body =
             if text.is_empty() { Value::Null } else { serde_json::from_str(&text).unwrap_or_default() };
-        let answer = Answer { status: head.status.as_u16(), headers: head.headers, text, body };
+        let codes = Map::new();
+        let mut answer = Answer { status: head.status.as_u16(), headers: head.headers, text, body, codes };
         self.n_open.fetch_sub(1, Ordering::SeqCst);
         let is_alone = self.n_sent.load(Ordering::SeqCst) == n_sent + 1;
         self.check(method, path, user.as_deref(), before.filter(|_| is_alone), &answer);
+        answer.take_codes();
         answer
     }
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 
+use domain::account::{Account, AccountProfile, PlaylistLocation, RefreshOutcome, RefreshRecord};
+use domain::ids::{AccountId, ProfileId};
 use http_body_util::StreamBody;
 use serde_json::{Value, json};
 
@@ -180,6 +182,38 @@ async fn an_unreadable_body_is_refused_with_the_reason() {
     check(&[("content-type", "text/plain")], good(), 415, "Unsupported media type \"text/plain\"").await;
     check(&[("content-encoding", "gzip")], good(), 415, "Unsupported content coding").await;
     check(&[("content-type", "Application/JSON; charset=utf-8")], good(), 201, "").await;
+}
+
+#[tokio::test]
+async fn refusals_fields_and_conditions_have_codes_beside_their_texts() {
+    let rest = Rest::start().await;
+    let code = |code: &str, values: Value| json!({ "code": code, "values": values });
+    let unknown = rest.admin("GET", &format!("{GROUPS}99/"), Value::Null).await;
+    let values = json!({ "noun": "ChannelGroup" });
+    assert_eq!(Value::from(unknown.codes), code("no_such_record", values), "{}", unknown.text);
+    let low = rest.standard("POST", GROUPS, json!({ "name": "a" })).await;
+    assert_eq!(Value::from(low.codes), code("permission_denied", json!({})), "{}", low.text);
+    let long = rest.admin("POST", GROUPS, json!({ "name": "a".repeat(256) })).await;
+    let codes = json!({ "codes": { "name": [code("too_long", json!({ "max": "255" }))] } });
+    assert_eq!(Value::from(long.codes), codes, "{}", long.text);
+
+    // What is stored has its code too, also as a part of another text.
+    let profile = AccountProfile::default_of(ProfileId(1), "login", 1);
+    let message = "fetch from \"tv.example\": the host name has no address";
+    rest.put([Account::new(AccountId(7), "Home", PlaylistLocation::None, profile, 0)]).await;
+    let refresh = RefreshRecord {
+        outcome: RefreshOutcome::Error,
+        message: message.to_owned(),
+        ..RefreshRecord::new(AccountId(7))
+    };
+    rest.put([refresh]).await;
+    let health = rest.admin("GET", "/api/core/health/", Value::Null).await.body;
+    let problems = health["problems"].as_array().unwrap();
+    let problem = problems.iter().find(|it| it["kind"] == "source_failing").unwrap();
+    assert_eq!(problem["title_code"], code("account_fails_title", json!({ "account": "Home" })));
+    assert_eq!(problem["message_code"]["values"]["cause"]["code"], "host_unknown", "{problem}");
+    let account = rest.admin("GET", "/api/m3u/accounts/7/", Value::Null).await.body;
+    assert_eq!(account["last_message_code"], problem["message_code"]);
 }
 
 #[tokio::test]

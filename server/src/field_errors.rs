@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use domain::texts::TextCode;
+use serde_json::{Map, Value, json};
 
 /// Error messages by field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -10,6 +11,9 @@ pub struct FieldErrors(BTreeMap<String, Vec<String>>);
 
 /// The key of errors that belong to no single field.
 pub const NO_FIELD: &str = "non_field_errors";
+
+/// The member of a body that has the codes of the messages.
+pub const CODES: &str = "codes";
 
 /// The message for a missing field.
 pub const REQUIRED: &str = "This field is required.";
@@ -69,11 +73,54 @@ impl FieldErrors {
         }
     }
 
+    /// Returns the body of an answer: the messages by field, and beside them `codes` with the codes of the messages, `null` for
+    /// one without a code. A field of that name has no codes.
+    pub fn into_body(self) -> Value {
+        let codes = self.codes();
+        let mut body = self.into_json();
+        if let (Some(members), Some(codes)) = (body.as_object_mut(), codes) {
+            members.entry(CODES).or_insert(codes);
+        }
+        body
+    }
+
+    /// Returns the codes of the messages by field, if any message has one.
+    fn codes(&self) -> Option<Value> {
+        let code = |message: &String| TextCode::find(message).map(|it| json!(it)).unwrap_or_default();
+        let of_field = |messages: &Vec<String>| messages.iter().map(code).collect::<Vec<Value>>();
+        let codes = self.0.iter().map(|(field, messages)| (field.clone(), of_field(messages)));
+        let codes: BTreeMap<String, Vec<Value>> =
+            codes.filter(|it| it.1.iter().any(|it| !it.is_null())).collect();
+        (!codes.is_empty()).then(|| json!(codes))
+    }
+
     pub fn into_json(self) -> Value {
         self.0
             .into_iter()
             .map(|(field, messages)| (field, Value::from(messages)))
             .collect::<Map<_, _>>()
             .into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_codes_stand_beside_the_messages_which_keep_their_shape() {
+        let mut errors = FieldErrors::required("name");
+        errors.add("name", "Something else.");
+        errors.add("url", "Something else.");
+        let body = json!({
+            "name": ["This field is required.", "Something else."],
+            "url": ["Something else."],
+            "codes": { "name": [{ "code": "required", "values": {} }, null] },
+        });
+        assert_eq!(errors.into_body(), body);
+        let unknown = FieldErrors::new("url", "Something else.");
+        assert_eq!(unknown.clone().into_body(), unknown.into_json());
+        let own = FieldErrors::required("codes").into_body();
+        assert_eq!(own, json!({ "codes": ["This field is required."] }));
     }
 }

@@ -18,6 +18,8 @@ pub mod refusals;
 pub mod reply;
 pub mod socket;
 pub mod stream;
+#[cfg(test)]
+mod text_tests;
 
 use std::convert::Infallible;
 use std::sync::Arc;

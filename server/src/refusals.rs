@@ -13,7 +13,7 @@ use crate::reply::Refusal;
 impl Refusal {
     /// 400 with messages by field.
     pub fn fields(errors: FieldErrors) -> Self {
-        Refusal::status(StatusCode::BAD_REQUEST).with_body(errors.into_json())
+        Refusal::status(StatusCode::BAD_REQUEST).with_body(errors.into_body())
     }
 
     /// 400 with a message for one field.

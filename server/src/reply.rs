@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use domain::texts::add_code;
 use http::header::{
     ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
@@ -168,7 +169,8 @@ impl Refusal {
     }
 
     pub fn into_response(self) -> Reply {
-        let body = self.body.unwrap_or_else(|| serde_json::json!({ "detail": self.detail }));
+        let mut body = self.body.unwrap_or_else(|| serde_json::json!({ "detail": self.detail }));
+        add_code(&mut body, "detail");
         let mut response = json(self.status, &body);
         let headers = response.headers_mut();
         if self.status == StatusCode::UNAUTHORIZED {

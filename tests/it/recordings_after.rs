@@ -231,7 +231,7 @@ async fn a_recording_is_converted_with_chapters_and_keeps_its_stream_if_that_fai
     fs::write(stream.with_extension("mkv"), "mine").unwrap();
     held.release();
     let remux = studio.until_remux(id, "completed").await;
-    assert_eq!(remux, json!({ "status": "completed", "format": "mkv", "reason": null }));
+    assert_eq!(remux, json!({ "status": "completed", "format": "mkv", "reason": null, "reason_code": null }));
     check_commercials(&studio.get(id).await["comskip"]);
     until_async("the removal of the stream", async || !stream.exists()).await;
     let recording = studio.get(id).await;
@@ -412,7 +412,7 @@ async fn a_recording_is_converted_to_mp4_with_its_index_at_the_begin() {
     studio.replace_by_clip(id).await;
     held.release();
     let remux = studio.until_remux(id, "completed").await;
-    assert_eq!(remux, json!({ "status": "completed", "format": "mp4", "reason": null }));
+    assert_eq!(remux, json!({ "status": "completed", "format": "mp4", "reason": null, "reason_code": null }));
     let converted = studio.file(&studio.get(id).await["file_name"]);
     assert_eq!(converted.extension().and_then(|it| it.to_str()), Some("mp4"));
     let probed = Probed::read(&converted).await;

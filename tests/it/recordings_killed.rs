@@ -111,7 +111,10 @@ async fn a_conversion_that_was_killed_runs_again_and_the_stream_stays_until_it_i
         assert!(fs::read(&stream).unwrap() == content, "the stream has changed");
         fs::write(held.path("converts"), "").unwrap();
         let remux = studio.until_remux(id, "completed").await;
-        assert_eq!(remux, json!({ "status": "completed", "format": format, "reason": null }));
+        assert_eq!(
+            remux,
+            json!({ "status": "completed", "format": format, "reason": null, "reason_code": null })
+        );
         until_async("the removal of the stream", async || !stream.exists()).await;
         let recording = studio.get(id).await;
         assert_eq!(

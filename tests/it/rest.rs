@@ -19,7 +19,10 @@ async fn the_api_is_available_on_both_ports() {
         let answer = fetch(address, Request::get("/api/channels/groups/")).await;
         assert_eq!((answer.status(), answer.header("content-type")), (401, Some("application/json")));
         let answer = fetch(address, Request::get("/api/a/b")).await;
-        assert_eq!((answer.status(), answer.text().as_str()), (404, "{\"detail\":\"Not found.\"}"));
+        assert_eq!(
+            (answer.status(), answer.text().as_str()),
+            (404, "{\"code\":\"not_found\",\"detail\":\"Not found.\",\"values\":{}}")
+        );
     }
 }
 

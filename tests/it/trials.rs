@@ -167,7 +167,7 @@ async fn two_profile_tests_run_at_one_time_and_a_third_gets_503() {
     let (one, two, third) =
         tokio::join!(fixture.admin.post(PROXY, body.clone()), fixture.admin.post(PROXY, body.clone()), third);
     assert_eq!((third.status, third.answer.header("retry-after")), (503, Some("3")), "{third:?}");
-    assert_eq!(third.body, json!({ "detail": "2 tests are already running" }));
+    assert_eq!(third.body["detail"], "2 tests are already running");
     assert_eq!(
         (values(&one, &["outcome"]), values(&two, &["outcome"])),
         (json!(["failed"]), json!(["failed"]))

@@ -115,8 +115,9 @@ async fn invalid_fields_of_the_first_admin_are_reported_by_name() {
             json!({ "username": ["This name is part of an address of the gateway. Choose another one."] }),
         ),
     ] {
-        let reply = stranger.post(SET_UP, body).await;
-        assert_eq!((reply.status, reply.body), (400, errors));
+        let mut reply = stranger.post(SET_UP, body).await;
+        let codes = reply.body.as_object_mut().unwrap().remove("codes");
+        assert_eq!((reply.status, reply.body, codes.is_some()), (400, errors, true));
     }
     let broken = Request::get(SET_UP).method("POST").body("application/json", "{not json");
     assert_eq!(stranger.ask(broken).await.status, 400);
@@ -176,7 +177,7 @@ async fn permission_changes_apply_from_the_next_request() {
     assert_eq!(admin.delete(&path).await.status, 204);
     assert_eq!(statuses().await, (401, 401));
     assert_eq!(anna.token("anna", RIGHT).await.status, 401);
-    assert_eq!(admin.get(&path).await.body, json!({ "detail": "No User matches the given query." }));
+    assert_eq!(admin.get(&path).await.body["detail"], "No User matches the given query.");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -229,7 +230,7 @@ async fn a_changed_password_needs_the_current_one_and_ends_all_other_logins() {
                 sent.as_object_mut().unwrap().remove("current_password");
             }
             let refused = who.patch(path, sent).await;
-            assert_eq!((refused.status, refused.body), (400, json!({ "current_password": [message] })));
+            assert_eq!((refused.status, &refused.body["current_password"]), (400, &json!([message])));
         }
         assert_eq!(who.get(ME).await.body["first_name"], "", "nothing is changed");
     }
@@ -350,10 +351,10 @@ async fn an_admin_needs_a_password_that_is_hard_to_guess() {
     let stranger = Api::stranger(&gateway);
     let short = "The password of an admin must have at least 10 characters.";
     let reply = stranger.post(SET_UP, json!({ "username": ADMIN, "password": "short" })).await;
-    assert_eq!((reply.status, reply.body), (400, json!({ "password": [short] })));
+    assert_eq!((reply.status, &reply.body["password"]), (400, &json!([short])));
     let admin = Api::first_admin(&gateway).await;
     let own = json!({ "password": "short", "current_password": PASSWORD });
-    assert_eq!(admin.patch(ME, own).await.body, json!({ "password": [short] }));
+    assert_eq!(admin.patch(ME, own).await.body["password"], json!([short]));
     for (sent, message) in [
         (json!({ "username": "boss", "password": "short", "user_level": 10 }), short),
         (
@@ -363,14 +364,14 @@ async fn an_admin_needs_a_password_that_is_hard_to_guess() {
         (json!({ "username": "boss", "password": "short", "user_level": 0, "is_superuser": true }), short),
     ] {
         let reply = admin.post(USERS, sent).await;
-        assert_eq!((reply.status, reply.body), (400, json!({ "password": [message] })));
+        assert_eq!((reply.status, &reply.body["password"]), (400, &json!([message])));
     }
     // A viewer may have a short one, and needs a better one to become an admin.
     let made = admin.post(USERS, json!({ "username": "kid", "password": "kid", "user_level": 0 })).await;
     let path = format!("{USERS}{}/", made.body["id"]);
     let promoted = admin.patch(&path, json!({ "user_level": 10 })).await;
     let weak = "The password of this user is too weak for an admin. Set a longer one.";
-    assert_eq!((promoted.status, promoted.body), (400, json!({ "password": [weak] })));
+    assert_eq!((promoted.status, &promoted.body["password"]), (400, &json!([weak])));
     assert_eq!(admin.patch(&path, json!({ "user_level": 10, "password": RIGHT })).await.status, 200);
     let made = admin.post(USERS, json!({ "username": "adult", "password": RIGHT, "user_level": 1 })).await;
     let path = format!("{USERS}{}/", made.body["id"]);
@@ -412,10 +413,10 @@ async fn the_last_active_superuser_cannot_be_deleted_demoted_or_deactivated() {
         [(json!({ "is_superuser": false }), "is_superuser"), (json!({ "is_active": false }), "is_active")]
     {
         let reply = admin.patch(&own, sent).await;
-        assert_eq!((reply.status, reply.body), (400, json!({ field: [last] })));
+        assert_eq!((reply.status, &reply.body[field]), (400, &json!([last])));
     }
     let reply = admin.delete(&own).await;
-    assert_eq!((reply.status, reply.body), (400, json!({ "detail": last })));
+    assert_eq!((reply.status, &reply.body["detail"]), (400, &json!(last)));
     assert_eq!(admin.patch(&own, json!({ "user_level": 1, "first_name": "still there" })).await.status, 200);
 
     admin.patch(&path, json!({ "is_superuser": true })).await;
@@ -461,7 +462,7 @@ async fn invalid_fields_of_a_user_are_reported_by_name_and_nothing_is_written() 
         ),
     ] {
         let reply = admin.post(USERS, body).await;
-        assert_eq!((reply.status, reply.body), (400, json!({ field: [message] })));
+        assert_eq!((reply.status, &reply.body[field]), (400, &json!([message])));
     }
     assert_eq!(gateway.models().users.load().len(), 2);
 }
@@ -584,7 +585,7 @@ async fn an_api_key_can_be_chosen_by_its_owner_and_by_admins() {
         (&"ab".repeat(20), "An API key must have at least 10 different characters. Use a random one."),
     ] {
         let refused = anna.post(SET, json!({ "key": sent })).await;
-        assert_eq!((refused.status, refused.body), (400, json!({ "key": [message] })));
+        assert_eq!((refused.status, &refused.body["key"]), (400, &json!([message])));
     }
     assert_eq!(anna.post(SET, json!({ "key": CHOSEN, "user_id": 1 })).await.status, 403);
     assert_eq!(admin.post(SET, json!({ "key": CHOSEN })).await.status, 400, "somebody else's");

@@ -14,6 +14,8 @@ const HLS_PLAYER = 125;
 const PAGE = 40;
 /** The texts of one language other than English, as the gateway sends them: compressed with Brotli. */
 const LANGUAGE = 40;
+/** What the gateway says in such a language, which loads when the first sentence is needed. */
+const SENTENCES = 15;
 
 const sent = (file) => brotliCompressSync(readFileSync(new URL(file, dist))).length;
 const size = (file) => gzipSync(readFileSync(new URL(file, dist)), { level: 9 }).length;
@@ -65,10 +67,12 @@ for (const key of pageKeys) {
 }
 
 for (const key of Object.keys(manifest)) {
-	const language = /^src\/languages\/([^/]+)\/index\.ts$/.exec(key)?.[1];
+	const [, language, part] = /^src\/languages\/([^/]+)\/(index|gateway)\.ts$/.exec(key) ?? [];
 	if (language === undefined) continue;
 	const own = [...files(key, false)].filter((it) => !first.has(it));
-	results.push([`language ${language}`, own.reduce((all, it) => all + sent(it), 0), LANGUAGE]);
+	const [name, budget] =
+		part === 'index' ? ['language', LANGUAGE] : ['sentences of the gateway in', SENTENCES];
+	results.push([`${name} ${language}`, own.reduce((all, it) => all + sent(it), 0), budget]);
 }
 
 let isOver = false;

@@ -12,6 +12,7 @@ use domain::event::{Audience, Event};
 use domain::guide::state::GuideStatus;
 use domain::ids::{RecordingId, UserId};
 use domain::recording::{Recording, RecordingStatus};
+use domain::texts::{TextCode, add_code};
 use domain::time::iso_millis;
 use domain::user::{User, UserLevel};
 use serde_json::{Map, Value, json};
@@ -98,7 +99,11 @@ pub(super) fn established(user: &User, stop_reason: Option<&StopReason>) -> Stri
         "user_level": user.effective_level(),
     });
     if user.may(UserLevel::Admin) {
-        data["store_stopped"] = json!(stop_reason.map(refused_writes));
+        let stopped = stop_reason.map(refused_writes);
+        if let Some(code) = stopped.as_deref().and_then(TextCode::find) {
+            data["store_stopped_code"] = json!(code);
+        }
+        data["store_stopped"] = json!(stopped);
     }
     json!({ "type": "connection_established", "data": data }).to_string()
 }
@@ -138,6 +143,7 @@ pub(super) fn event(event: &Event) -> Option<Arc<Notification>> {
     let mut data = serde_json::to_value(event).ok()?;
     data["type"] = json!(event.body.frame_type());
     data["success"] = json!(!event.body.is_failure());
+    add_code(&mut data, "reason");
     let others = match event.body.audience() {
         Audience::AdminsOnly => ForOthers::Nothing,
         Audience::Viewers(channel) => {
@@ -290,6 +296,12 @@ pub(super) fn lost(count: u64) -> Arc<Notification> {
     Arc::new(Notification { admin: missed(count), others: ForOthers::Nothing })
 }
 
+/// Adds the code of the message, if it has one.
+fn with_code(mut content: Value) -> Value {
+    add_code(&mut content, "message");
+    content
+}
+
 /// Builds the content of the notification of the progress of a playlist refresh.
 pub(super) fn refresh(progress: &RefreshStatus, now_ms: i64) -> Value {
     let (action, status, percent) = match (progress.phase, progress.outcome) {
@@ -304,7 +316,7 @@ pub(super) fn refresh(progress: &RefreshStatus, now_ms: i64) -> Value {
         }
         (RefreshPhase::Done, _) => ("done", "error", 100),
     };
-    json!({
+    with_code(json!({
         "type": "m3u_refresh",
         "account": progress.account,
         "job": progress.job,
@@ -319,7 +331,7 @@ pub(super) fn refresh(progress: &RefreshStatus, now_ms: i64) -> Value {
         "streams_stale": progress.n_gone,
         "started_at": iso_millis(progress.started_at),
         "elapsed_time": now_ms.saturating_sub(progress.started_at).max(0) as f64 / 1000.0,
-    })
+    }))
 }
 
 /// Builds the content of the notification of the progress of a refresh of films and series.
@@ -333,7 +345,7 @@ pub(super) fn vod_refresh(progress: &VodRefreshStatus, now_ms: i64) -> Value {
         (VodPhase::Done, Some(RefreshOutcome::AwaitingConfirmation)) => ("done", "pending_confirmation"),
         (VodPhase::Done, _) => ("done", "error"),
     };
-    json!({
+    with_code(json!({
         "type": "vod_refresh",
         "account": progress.account,
         "job": progress.job,
@@ -346,7 +358,7 @@ pub(super) fn vod_refresh(progress: &VodRefreshStatus, now_ms: i64) -> Value {
         "titles_stale": progress.n_gone,
         "started_at": iso_millis(progress.started_at),
         "elapsed_time": now_ms.saturating_sub(progress.started_at).max(0) as f64 / 1000.0,
-    })
+    }))
 }
 
 /// Builds the notification of how far the episodes of an account are loaded in the background.
@@ -444,7 +456,7 @@ pub(super) fn guide_refresh(progress: &GuideRefreshStatus, now_ms: i64) -> Value
         (GuidePhase::Done, Some(GuideStatus::Success)) => ("done", "success"),
         (GuidePhase::Done, _) => ("done", "error"),
     };
-    json!({
+    with_code(json!({
         "type": "epg_refresh",
         "source": progress.source,
         "job": progress.job,
@@ -456,7 +468,7 @@ pub(super) fn guide_refresh(progress: &GuideRefreshStatus, now_ms: i64) -> Value
         "programs": progress.n_programmes,
         "started_at": iso_millis(progress.started_at),
         "elapsed_time": now_ms.saturating_sub(progress.started_at).max(0) as f64 / 1000.0,
-    })
+    }))
 }
 
 /// Builds the notifications of matching channels with guide channels.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use domain::texts;
 use domain::user_group::Permission;
 use http::{Method, StatusCode};
 use serde_json::{Map, Value, json};
@@ -494,6 +495,18 @@ fn envelope(results: Value) -> Value {
     })
 }
 
+/// Returns the schema of the codes of texts. It is not an `enum`, because later versions have more codes.
+fn text_code_name() -> Value {
+    let known: Map<String, Value> = texts::rows().map(|it| (it.0.to_owned(), it.1.into())).collect();
+    json!({
+        "type": "string",
+        "description": "Stable name of a text, for programs that show it in another language. Texts without a code have none. \
+                        `x-texts` has each code with its English text; later versions have more.",
+        "example": "not_found",
+        "x-texts": known,
+    })
+}
+
 /// Named schemas, collected while operations are described.
 #[derive(Default)]
 struct Schemas {
@@ -511,7 +524,8 @@ impl Schemas {
                     "detail": { "type": "string", "example": "Not found." },
                     "success": { "type": "boolean", "description": "Always false; of some routes only." },
                     "error": { "type": "string", "description": "The same as `detail`; of some routes only." },
-                    "code": { "type": "string", "description": "Reason for which a token is invalid." },
+                    "code": json!({ "$ref": "#/components/schemas/TextCodeName" }),
+                    "values": { "type": "object", "description": "The values in `detail`, by name." },
                     "messages": { "type": "array", "items": { "type": "object" } },
                     "id": { "type": "integer", "description": "The record that exists already." },
                     "conflicts": {
@@ -527,11 +541,30 @@ impl Schemas {
             "FieldErrors".to_owned(),
             json!({
                 "type": "object",
-                "description": "Error messages by field.",
+                "description": "Error messages by field. `codes` has the code and the values of each message, in the same \
+                                order; `null` for one without a code.",
+                "properties": {
+                    "codes": {
+                        "type": "object",
+                        "additionalProperties": {
+                            "type": "array",
+                            "items": {
+                                "type": "object",
+                                "nullable": true,
+                                "required": ["code", "values"],
+                                "properties": {
+                                    "code": json!({ "$ref": "#/components/schemas/TextCodeName" }),
+                                    "values": { "type": "object" },
+                                },
+                            },
+                        },
+                    },
+                },
                 "additionalProperties": { "type": "array", "items": { "type": "string" } },
                 "example": { "name": ["This field is required."] },
             }),
         );
+        self.named.insert("TextCodeName".to_owned(), text_code_name());
         self.named
     }
 

@@ -617,7 +617,7 @@ async fn a_panic_in_a_handler_is_a_500_and_the_connection_stays_open() {
     socket.write_all(requests.as_bytes()).await.unwrap();
     let answers = read_all(&mut socket).await;
     assert!(answers.starts_with("HTTP/1.1 500"), "{answers}");
-    assert!(answers.contains("{\"detail\":\"internal error\"}") && answers.ends_with("fine"), "{answers}");
+    assert!(answers.contains("\"detail\":\"internal error\"") && answers.ends_with("fine"), "{answers}");
 }
 
 /// Programs put a path behind an address that ends with a slash.

@@ -96,7 +96,7 @@ async fn a_source_becomes_channels_and_programmes_and_is_reported_while_it_does(
     let mut expected = json!({
         "id": made.body["id"], "name": "Guide", "source_type": "xmltv", "url": story.provider.url(&path),
         "username": null, "account": null, "is_active": true, "file_path": null, "refresh_interval": 24,
-        "needs_interval": false, "cron_expression": "", "priority": 0, "history_days": 7, "default_time_zone": null, "offset_minutes": 0, "status": "idle", "last_message": null,
+        "needs_interval": false, "cron_expression": "", "priority": 0, "history_days": 7, "default_time_zone": null, "offset_minutes": 0, "status": "idle", "last_message": null, "last_message_code": null,
         "created_at": made.body["created_at"], "updated_at": null, "custom_properties": {}, "epg_data_count": 0,
         "program_count": 0, "has_channels": false,
     });

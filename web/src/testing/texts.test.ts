@@ -73,6 +73,40 @@ test.each([
 	expect(differences(own, other, 't')).toEqual(found),
 );
 
+const tables = import.meta.glob<string>('../../../domain/src/texts/table.txt', {
+	query: '?raw',
+	import: 'default',
+	eager: true,
+});
+const sentences = import.meta.glob<{ sentences: Record<string, string> }>('../languages/*/gateway.ts', {
+	eager: true,
+});
+
+/** The names of the values of the texts of the gateway, by code. */
+const gatewayCodes = new Map(
+	Object.values(tables).flatMap((table) =>
+		[...table.matchAll(/^(\w+) = (.+)$/gm)].map(([, code, template]): [string, string[]] => [
+			code ?? '',
+			[...(template ?? '').matchAll(/\{(\w+)/g)].map((it) => it[1] ?? ''),
+		]),
+	),
+);
+
+test('every language has a sentence for each code of the gateway, and no other', () => {
+	expect(gatewayCodes.size).toBeGreaterThan(300);
+	const paths = Object.keys(languages).map((it) => it.replace('index.ts', 'gateway.ts'));
+	expect(Object.keys(sentences).toSorted()).toEqual(paths.toSorted());
+	for (const [path, own] of Object.entries(sentences)) {
+		expect(Object.keys(own.sentences).toSorted(), path).toEqual([...gatewayCodes.keys()].toSorted());
+		for (const [code, sentence] of Object.entries(own.sentences)) {
+			const unknown = [...sentence.matchAll(/\{(\w*)\}?/g)].filter(
+				(it) => !(gatewayCodes.get(code) ?? []).includes(it[1] ?? ''),
+			);
+			expect([sentence.trim() === '', unknown.map((it) => it[0])], `${path}: ${code}`).toEqual([false, []]);
+		}
+	}
+});
+
 /** Attributes and properties that people read. */
 const READ = [
 	'alt',

@@ -15,6 +15,7 @@ use crate::api::proxy::visible_targets;
 use crate::choice::{Named, choice};
 use crate::context::RestCall;
 use crate::gateway_conditions::{Condition, ConditionKind, Severity, conditions};
+use crate::text_code::TextCodeView;
 
 /// State of the gateway. Users who are not admins get the state and the counts only.
 #[derive(Clone, Debug, Serialize, View)]
@@ -91,6 +92,12 @@ pub(crate) struct HealthProblemView {
     message: String,
     /// The remedy in a sentence.
     advice: String,
+    /// The code of `title`, if it has one.
+    title_code: Option<TextCodeView>,
+    /// The code of `message`, if it has one.
+    message_code: Option<TextCodeView>,
+    /// The code of `advice`, if it has one.
+    advice_code: Option<TextCodeView>,
 }
 
 /// Size of the store.
@@ -233,6 +240,9 @@ fn problem(condition: Condition) -> HealthProblemView {
         key: condition.key,
         kind: Named(condition.kind),
         severity: Named(condition.severity),
+        title_code: TextCodeView::find(&condition.title),
+        message_code: TextCodeView::find(&condition.message),
+        advice_code: TextCodeView::find(&condition.advice),
         title: condition.title,
         message: condition.message,
         advice: condition.advice,

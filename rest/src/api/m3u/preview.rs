@@ -18,6 +18,7 @@ use server::reply::Refusal;
 use super::edit::identity_keys_of;
 use crate::choice::{Named, choice};
 use crate::context::RestCall;
+use crate::text_code::TextCodeView;
 
 /// Options of a preview.
 #[derive(Clone, Debug, Body)]
@@ -63,6 +64,8 @@ pub(crate) struct RefreshPreviewView {
     recognised_by: Vec<RecognisedView>,
     /// Why the refresh would wait for a confirmation; `null` if it would not.
     needs_confirmation: Option<String>,
+    /// The code of `needs_confirmation`, if it has one.
+    needs_confirmation_code: Option<TextCodeView>,
     /// At most 200 new, 200 changed and 200 missing streams.
     changes: Vec<PreviewedChangeView>,
 }
@@ -169,6 +172,7 @@ fn view(preview: RefreshPreview, is_admin: bool) -> RefreshPreviewView {
             .into_iter()
             .map(|(key, streams)| RecognisedView { key: Named(key), streams })
             .collect(),
+        needs_confirmation_code: preview.refusal.as_deref().and_then(TextCodeView::find),
         needs_confirmation: preview.refusal,
         changes: preview.changes.into_iter().map(|it| change(it, is_admin)).collect(),
     }

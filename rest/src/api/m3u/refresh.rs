@@ -17,6 +17,7 @@ use uuid::Uuid;
 use crate::choice::{Named, choice};
 use crate::context::RestCall;
 use crate::list::{Page, WholeOrPages};
+use crate::text_code::TextCodeView;
 
 /// Options of a refresh.
 #[derive(Debug, Query)]
@@ -104,6 +105,8 @@ pub(crate) struct M3URefreshView {
     outcome: Option<Named<RefreshOutcome>>,
     /// The outcome for people, without credentials.
     message: Option<String>,
+    /// The code of `message`, if it has one.
+    message_code: Option<TextCodeView>,
     /// When the refresh was requested.
     started_at: Option<Time>,
     /// When the last recorded refresh ended.
@@ -238,6 +241,7 @@ fn view(
         streams_gone: 0,
         outcome: refresh.map(|it| Named(it.outcome)),
         message: refresh.and_then(|it| text(&it.message)),
+        message_code: refresh.and_then(|it| TextCodeView::find(&it.message)),
         started_at: None,
         tried_at: refresh.map(|it| Time(it.tried_at)),
         good_at: refresh.and_then(|it| it.good_at).map(Time),
@@ -254,6 +258,7 @@ fn view(
         streams_gone: progress.n_gone,
         outcome: progress.outcome.map(Named),
         message: text(&progress.message),
+        message_code: TextCodeView::find(&progress.message),
         started_at: Some(Time(progress.started_at)),
         ..last
     }

@@ -67,14 +67,14 @@ async fn an_account_is_created_with_a_name_alone_updated_by_field_and_deleted() 
     assert_eq!(times[0], times[1]);
     let profile = json!({
         "id": id, "is_default": true, "current_viewers": 0, "name": "Default", "max_streams": 0,
-        "panel_max_streams": null, "login_state": null, "login_error": null, "discovered_max_streams": null,
+        "panel_max_streams": null, "login_state": null, "login_error": null, "login_error_code": null, "discovered_max_streams": null,
         "stated_max_streams": null, "mac_address": null, "device_model": null, "username": null,
         "account": { "id": id, "name": "Provider", "account_type": "STD", "is_xtream_codes": false }, "is_active": true,
         "search_pattern": "", "replace_pattern": "", "custom_properties": {}, "exp_date": null,
     });
     let mut expected = json!({
         "id": id, "locked": false, "server_group": null, "profiles": [profile], "stream_count": 0,
-        "stale_stream_count": 0, "status": "idle", "last_message": null, "created_at": null, "updated_at": null,
+        "stale_stream_count": 0, "status": "idle", "last_message": null, "last_message_code": null, "created_at": null, "updated_at": null,
         "name": "Provider", "server_url": null, "username": null, "file_path": null, "uploaded_file": null, "account_type": "STD",
         "is_active": true, "exp_date": null, "earliest_expiration": null, "all_expirations": [],
         "max_streams": 0, "user_agent": null, "headers": {},
@@ -466,7 +466,7 @@ async fn a_profile_is_created_updated_and_deleted_and_its_id_is_not_reused() {
     let (id, path) = (made.body["id"].clone(), format!("{}{}/", profiles(account), made.body["id"]));
     let shown = json!({
         "id": id, "is_default": false, "current_viewers": 0, "name": "Second", "max_streams": 1,
-        "panel_max_streams": null, "login_state": null, "login_error": null, "discovered_max_streams": null,
+        "panel_max_streams": null, "login_state": null, "login_error": null, "login_error_code": null, "discovered_max_streams": null,
         "stated_max_streams": null, "mac_address": null, "device_model": null, "username": null,
         "is_active": true, "account": { "id": account, "name": "a", "account_type": "STD", "is_xtream_codes": false }, "search_pattern": " u ",
         "replace_pattern": " v ", "custom_properties": {}, "exp_date": "2031-05-04T07:08:09.000Z",

@@ -40,6 +40,7 @@ use crate::choice::{Named, choice};
 use crate::context::{RestCall, RestContext};
 use crate::record::{Lookup, Render, view_from};
 use crate::seen::SeenThings;
+use crate::text_code::TextCodeView;
 
 /// A playlist account: a subscription with a provider, whose playlist contains streams.
 #[derive(Clone, Debug, Serialize, View)]
@@ -68,6 +69,8 @@ pub(crate) struct M3UAccountView {
     status: Named<Status>,
     /// Result of the last refresh, for people.
     last_message: Option<String>,
+    /// The code of `last_message`, if it has one.
+    last_message_code: Option<TextCodeView>,
     /// When the account was created.
     created_at: Time,
     /// When the account was last changed or refreshed.
@@ -415,6 +418,8 @@ pub(crate) struct M3UAccountProfileView {
     login_state: Option<Named<LoginState>>,
     /// Why the last question about the login failed or was refused; `null` if it succeeded.
     login_error: Option<String>,
+    /// The code of `login_error`, if it has one.
+    login_error_code: Option<TextCodeView>,
     /// Limit that the gateway discovered because the provider refused another connection; it is treated like a limit
     /// until more streams play at once or the account is changed. `null` if there is none or `max_streams` is set.
     #[field(example = "1")]
@@ -561,6 +566,7 @@ impl Render for Account {
             stream_count: streams.len_of(u64::from(self.id.0)),
             stale_stream_count: lookup.streams.account_counts(self.id).n_stale,
             status: Named(state.status),
+            last_message_code: state.message.as_deref().and_then(TextCodeView::find),
             last_message: state.message,
             updated_at: Time(self.updated_at.max(refresh.map_or(0, |it| it.tried_at))),
             server_url,
@@ -639,6 +645,7 @@ impl Render for (&Account, &AccountProfile) {
             panel_max_streams: Some(profile.panel_max_streams).filter(|it| *it != 0),
             login_state: info.filter(|_| has_login).map(|it| Named(it.state)),
             login_error: info.map(|it| it.error.clone()).filter(|it| !it.is_empty()),
+            login_error_code: info.and_then(|it| TextCodeView::find(&it.error)),
             discovered_max_streams: lookup.context.discovered_limit(account, profile.id),
             stated_max_streams: lookup
                 .context

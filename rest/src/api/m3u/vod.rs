@@ -24,6 +24,7 @@ use uuid::Uuid;
 use crate::choice::{Named, choice};
 use crate::context::RestCall;
 use crate::record::set;
+use crate::text_code::TextCodeView;
 
 /// The settings of one category of films or series. Fields that are left out stay.
 #[derive(Clone, Debug, Body)]
@@ -105,6 +106,8 @@ struct VodRefreshView {
     outcome: Option<Named<RefreshOutcome>>,
     /// The outcome for people, without credentials.
     message: Option<String>,
+    /// The code of `message`, if it has one.
+    message_code: Option<TextCodeView>,
     /// Result of the last refresh of the films, for people.
     movies_message: Option<String>,
     /// When the last successful refresh of the films ended.
@@ -222,6 +225,7 @@ fn view(
         titles_gone: progress.as_ref().map_or(0, |it| it.n_gone),
         outcome: progress.as_ref().and_then(|it| it.outcome).map(Named),
         message: progress.as_ref().and_then(|it| text(&it.message)),
+        message_code: progress.as_ref().and_then(|it| TextCodeView::find(&it.message)),
         movies_message: message_of(movies),
         movies_good_at: good_at(movies),
         movies: movies.map_or(0, |it| it.n_good),

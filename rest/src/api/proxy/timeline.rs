@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use crate::choice::{Choice, Named, choice};
 use crate::context::RestCall;
+use crate::text_code::TextCodeView;
 
 /// Recent history of a channel.
 #[derive(Clone, Debug, Serialize, View)]
@@ -70,6 +71,8 @@ pub(crate) struct TimelineEntryView {
     /// Reason for people; may be empty.
     #[field(example = "video and audio stopped")]
     detail: String,
+    /// The code of `detail`, if it has one.
+    detail_code: Option<TextCodeView>,
     /// Id of the stream.
     #[field(example = "7")]
     stream_id: Option<StreamId>,
@@ -169,6 +172,7 @@ fn entry(entry: NodeRunEntry) -> Option<TimelineEntryView> {
         event: Named(RunEntryKind::from_name(&entry.kind)?),
         state: entry.state,
         cause: entry.cause,
+        detail_code: TextCodeView::find(&entry.detail),
         detail: entry.detail,
         stream_id: entry.stream.as_ref().map(|it| it.id),
         account_name: entry.stream.as_ref().map(|it| it.account.clone()),

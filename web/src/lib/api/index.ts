@@ -1,10 +1,11 @@
 import createClient from 'openapi-fetch';
 import { session } from '$lib/auth';
+import { loadSentences } from '$lib/i18n/gateway.svelte';
 import { base } from '../router/base';
 import { ApiError, errorOf, isAbort, unreachable } from './errors';
 import type { components, paths } from './schema';
 
-export { ApiError, isAbort, problem, refusal } from './errors';
+export { ApiError, detailOf, isAbort, problem, refusal } from './errors';
 
 export type Schemas = components['schemas'];
 
@@ -63,7 +64,10 @@ export async function ok<T>(request: Promise<{ data?: T; error?: unknown; respon
 	const { data, error, response } = await request;
 	// With 412, the body is the record as it is now.
 	remember(response.ok ? data : error, response);
-	if (!response.ok) throw errorOf(response.status, error);
+	if (!response.ok) {
+		await loadSentences();
+		throw errorOf(response.status, error);
+	}
 	return data as T;
 }
 
@@ -76,6 +80,7 @@ export async function refused(answer: Response): Promise<ApiError> {
 	} catch {
 		// Text of a proxy, or no body.
 	}
+	await loadSentences();
 	return errorOf(answer.status, body);
 }
 
@@ -105,7 +110,7 @@ export async function upload<T>(
 		};
 		request.onload = () => {
 			if (request.status >= 200 && request.status < 300) resolve(request.response as T);
-			else reject(errorOf(request.status, request.response));
+			else void loadSentences().then(() => reject(errorOf(request.status, request.response)));
 		};
 		request.onerror = () => reject(unreachable());
 		request.onabort = () => reject(new DOMException('aborted', 'AbortError'));

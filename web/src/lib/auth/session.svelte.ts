@@ -1,3 +1,4 @@
+import { loadSentences } from '$lib/i18n/gateway.svelte';
 import { base } from '../router/base';
 import { errorOf, unreachable } from '../api/errors';
 import type { components } from '../api/schema';
@@ -52,7 +53,10 @@ async function post(path: string, body: unknown): Promise<unknown> {
 	} catch {
 		// Text of a proxy.
 	}
-	if (!answer.ok) throw errorOf(answer.status, parsed);
+	if (!answer.ok) {
+		await loadSentences();
+		throw errorOf(answer.status, parsed);
+	}
 	return parsed;
 }
 
@@ -132,7 +136,10 @@ class Session {
 			headers: { Authorization: `Bearer ${this.#access}`, Accept: 'application/json' },
 		});
 		const body: unknown = await answer.json();
-		if (!answer.ok) throw errorOf(answer.status, body);
+		if (!answer.ok) {
+			await loadSentences();
+			throw errorOf(answer.status, body);
+		}
 		this.user = body as User;
 	}
 

@@ -23,6 +23,8 @@ class Live {
 	isOutdated = $state(false);
 	/** Why the store refuses changes. */
 	storeStopped = $state<string | null>(null);
+	/** The code of this reason, if it has one. */
+	storeStoppedCode = $state.raw<unknown>(null);
 
 	#socket: WebSocket | null = null;
 	#handlers = new Map<string, Set<Handler>>();
@@ -130,6 +132,7 @@ class Live {
 		this.version ??= version;
 		if (this.version !== version) this.isOutdated = true;
 		this.storeStopped = typeof frame.store_stopped === 'string' ? frame.store_stopped : null;
+		this.storeStoppedCode = frame.store_stopped_code;
 		this.state = 'open';
 		this.#subscribe(socket);
 		// What changed while there was no connection is unknown.
@@ -143,7 +146,10 @@ class Live {
 			this.#statsAt = performance.now();
 			this.ageSeconds = 0;
 		}
-		if (frame.type === 'store_stopped') this.storeStopped = String(frame.reason ?? '');
+		if (frame.type === 'store_stopped') {
+			this.storeStopped = String(frame.reason ?? '');
+			this.storeStoppedCode = frame;
+		}
 		if (frame.type === 'store_resumed') this.storeStopped = null;
 		this.#emit(frame);
 	}

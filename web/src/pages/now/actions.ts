@@ -1,4 +1,4 @@
-import { api, ApiError, ok } from '$lib/api';
+import { api, ApiError, detailOf, ok } from '$lib/api';
 import { confirm, toast } from '$lib/ui';
 import { text } from './text';
 
@@ -10,7 +10,8 @@ async function outcome(run: Promise<{ message: string }>): Promise<void> {
 		const known =
 			error instanceof ApiError ? { 409: text().busy, 504: text().unknown }[error.status] : undefined;
 		// The gateway says why there is nothing to switch to, which is a 409 as well.
-		const isRunning = error instanceof ApiError && error.status === 409 && /switch/i.test(error.message);
+		const isRunning =
+			error instanceof ApiError && error.status === 409 && /switch/i.test(detailOf(error.body) ?? '');
 		if (known && error instanceof ApiError && (error.status === 504 || isRunning)) {
 			toast(`${error.message} ${error.status === 504 ? known : ''}`.trim(), { tone: 'bad' });
 		} else throw error;

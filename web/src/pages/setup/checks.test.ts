@@ -9,6 +9,7 @@ const entry = (event: Entry['event'], more: Partial<Entry> = {}): Entry => ({
 	state: 'opening',
 	cause: null,
 	detail: '',
+	detail_code: null,
 	stream_id: 1,
 	stream_name: 'News',
 	account_name: 'Home',

@@ -13,6 +13,7 @@ const refresh = (more: Partial<Refresh>): Refresh => ({
 	streams_gone: 0,
 	outcome: 'success',
 	message: null,
+	message_code: null,
 	started_at: null,
 	tried_at: null,
 	good_at: null,

@@ -16,6 +16,8 @@ export interface RefreshStatus {
 	updated: number;
 	gone: number;
 	message: string;
+	/** The code of the message, if it has one. */
+	code: unknown;
 }
 
 /** A frame `m3u_refresh`, as `docs/websocket.md` describes it. */
@@ -30,6 +32,7 @@ const NEVER: RefreshStatus = {
 	updated: 0,
 	gone: 0,
 	message: '',
+	code: null,
 };
 
 function stateOf(phase: Phase | null, outcome: unknown): RefreshStatus['state'] {
@@ -50,6 +53,7 @@ export function statusOf(refresh: Refresh | undefined): RefreshStatus {
 		updated: refresh.streams_updated,
 		gone: refresh.streams_gone,
 		message: refresh.message ?? '',
+		code: refresh.message_code,
 	};
 }
 
@@ -78,6 +82,7 @@ export function statusOfFrame(frame: RefreshFrame): RefreshStatus | null {
 		updated: numberOf(frame.streams_updated),
 		gone: numberOf(frame.streams_stale),
 		message: typeof frame.message === 'string' ? frame.message : '',
+		code: frame,
 	};
 }
 

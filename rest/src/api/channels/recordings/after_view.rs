@@ -9,6 +9,7 @@ use resource_derive::View;
 use serde::Serialize;
 
 use crate::choice::{Named, choice};
+use crate::text_code::TextCodeView;
 
 choice!(
     /// The states of a search for commercials.
@@ -42,6 +43,8 @@ pub(crate) struct ComskipView {
     status: Named<ComskipState>,
     /// Why the search failed.
     reason: Option<String>,
+    /// The code of `reason`, if it has one.
+    reason_code: Option<TextCodeView>,
     /// The commercials, in order.
     #[field(items_max = COMMERCIALS_MAX)]
     commercials: Vec<CommercialView>,
@@ -68,6 +71,7 @@ impl ComskipView {
         Self {
             status: Named(ComskipState::new(work)),
             reason: work.reason.clone(),
+            reason_code: work.reason.as_deref().and_then(TextCodeView::find),
             commercials: work.commercials.iter().map(commercial).collect(),
             edl_file: work.edl.clone(),
         }
@@ -95,11 +99,18 @@ pub(crate) struct RemuxView {
     format: Named<RemuxFormat>,
     /// Why the conversion failed; the transport stream is kept then.
     reason: Option<String>,
+    /// The code of `reason`, if it has one.
+    reason_code: Option<TextCodeView>,
 }
 
 impl RemuxView {
     pub(super) fn new(work: &RemuxWork) -> Self {
-        Self { status: Named(work.state), format: Named(work.format), reason: work.reason.clone() }
+        Self {
+            status: Named(work.state),
+            format: Named(work.format),
+            reason: work.reason.clone(),
+            reason_code: work.reason.as_deref().and_then(TextCodeView::find),
+        }
     }
 }
 
@@ -112,6 +123,8 @@ pub(crate) struct CutView {
     status: Named<WorkState>,
     /// Why the copy failed.
     reason: Option<String>,
+    /// The code of `reason`, if it has one.
+    reason_code: Option<TextCodeView>,
     /// Path of the copy below the folder of recordings; `null` until it was checked.
     #[field(example = "TV_Shows/Evening/2031-05-04 20-15 - cut.ts")]
     file_name: Option<String>,
@@ -128,6 +141,7 @@ impl CutView {
         Self {
             status: Named(work.state),
             reason: work.reason.clone(),
+            reason_code: work.reason.as_deref().and_then(TextCodeView::find),
             file_name: file.map(|it| it.path.clone()),
             file_size: file.map(|it| it.bytes),
             file_url: file.map(|_| format!("/api/channels/recordings/{id}/file/?cut=true")),
@@ -146,6 +160,8 @@ pub(crate) struct ArtworkView {
     status: Named<WorkState>,
     /// Why there is no picture, or no newer one.
     reason: Option<String>,
+    /// The code of `reason`, if it has one.
+    reason_code: Option<TextCodeView>,
     /// Whether it shows the programme or is the logo of the channel; `null` without a picture.
     origin: Option<Named<ArtworkOrigin>>,
     /// Path of the picture below the folder of recordings.
@@ -161,6 +177,7 @@ impl ArtworkView {
         Self {
             status: Named(work.state),
             reason: work.reason.clone(),
+            reason_code: work.reason.as_deref().and_then(TextCodeView::find),
             origin: work.path.as_ref().map(|_| Named(work.origin)),
             file_name: work.path.clone(),
             url: artwork_address(work, id),

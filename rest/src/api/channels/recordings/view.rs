@@ -24,6 +24,7 @@ use super::program_id::ProgramId;
 use crate::choice::{Choice, Named, choice};
 use crate::context::RestCall;
 use crate::record::{Lookup, Render, view_from};
+use crate::text_code::TextCodeView;
 
 /// Minimum padding, in seconds.
 pub(in crate::api::channels) const PADDING_SECONDS_MIN: i64 = -(PADDING_SECONDS_MAX as i64);
@@ -96,6 +97,8 @@ pub(crate) struct RecordingView {
     status: Named<RecordingStatus>,
     /// Why the recording has its status, or why it has not begun.
     reason: Option<String>,
+    /// The code of `reason`, if it has one.
+    reason_code: Option<TextCodeView>,
     /// The prospects of an upcoming recording of the next two weeks: see `forecast/`.
     forecast: Option<Named<ForecastState>>,
     /// Times in which nothing was recorded.
@@ -183,6 +186,8 @@ pub(crate) struct GapView {
     end: Option<Time>,
     /// Why nothing was recorded.
     reason: String,
+    /// The code of `reason`, if it has one.
+    reason_code: Option<TextCodeView>,
 }
 
 /// Data that views of recordings depend on.
@@ -263,10 +268,12 @@ impl Render for Recording {
             start: Time(it.start),
             end: it.end.map(Time),
             reason: it.reason.clone(),
+            reason_code: TextCodeView::find(&it.reason),
         };
         view_from!(RecordingView from self {
             id, channel, channel_name, padding_before, padding_after, protected, status, reason, owner,
             created_at, updated_at;
+            reason_code: self.reason.as_deref().and_then(TextCodeView::find),
             channel_id: self.channel,
             program_id,
             title: self.title().to_owned(),

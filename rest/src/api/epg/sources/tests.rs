@@ -45,7 +45,7 @@ async fn a_source_is_created_updated_by_field_and_deleted() {
     let mut expected = json!({
         "id": id, "name": "Guide", "source_type": "xmltv", "url": null, "username": null, "account": null,
         "is_active": true, "file_path": null, "refresh_interval": 0, "needs_interval": false, "cron_expression": "", "priority": 0,
-        "history_days": 7, "default_time_zone": null, "offset_minutes": 0, "status": "idle", "last_message": null, "created_at": made.body["created_at"],
+        "history_days": 7, "default_time_zone": null, "offset_minutes": 0, "status": "idle", "last_message": null, "last_message_code": null, "created_at": made.body["created_at"],
         "updated_at": null, "custom_properties": {}, "epg_data_count": 0, "program_count": 0,
         "has_channels": false,
     });

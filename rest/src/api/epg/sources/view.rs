@@ -24,6 +24,7 @@ use crate::api::text::shown_url;
 use crate::choice::{Named, choice};
 use crate::context::{RestCall, RestContext};
 use crate::record::{Lookup, Render, view_from};
+use crate::text_code::TextCodeView;
 
 /// A guide source: an origin of programmes.
 #[derive(Clone, Debug, Serialize, View)]
@@ -88,6 +89,8 @@ pub(crate) struct EPGSourceView {
     status: Named<Status>,
     /// Result of the last refresh, for people.
     last_message: Option<String>,
+    /// The code of `last_message`, if it has one.
+    last_message_code: Option<TextCodeView>,
     /// When the source was created.
     created_at: Time,
     /// When the source was last changed or successfully refreshed.
@@ -180,6 +183,7 @@ impl Render for GuideSource {
             needs_interval: self.needs_schedule(),
             cron_expression: self.schedule.cron.clone(),
             status: Named(status),
+            last_message_code: last_message.as_deref().and_then(TextCodeView::find),
             last_message,
             updated_at: changed_at.max(good_at).map(Time),
             custom_properties: Some(match lookup.is_admin {
