@@ -347,6 +347,7 @@ impl FragmentSegmenter {
         let Some(config) = video.config.clone() else {
             if let Some(decoded) = pes.stamps.decode() {
                 self.cutter.leave_out(decoded);
+                self.window.note_left_out();
             }
             return;
         };

@@ -140,6 +140,19 @@ fn a_window_that_begins_within_a_long_group_is_ready_in_time() {
 }
 
 #[test]
+fn a_window_in_fmp4_says_that_it_waits_for_a_key_frame() {
+    let mut viewing = Viewing::new(SegmentContainer::Fmp4);
+    assert!(!viewing.window.awaits_key_frame(), "nothing arrives");
+    let source = TsSource { gop: 500, ..source("x") };
+    viewing.play(&source, 2, 16);
+    assert!(viewing.window.awaits_key_frame());
+    assert_eq!(viewing.window.description().n_segments, 0);
+    viewing.play(&source, 16, 23);
+    assert!(!viewing.window.awaits_key_frame());
+    assert!(viewing.window.description().n_segments > 0);
+}
+
+#[test]
 fn a_failover_with_the_same_codecs_changes_nothing() {
     for container in BOTH {
         let mut viewing = Viewing::new(container);
