@@ -154,10 +154,11 @@ impl AudioContainer {
         let loas = |at: &[u8]| at.first_chunk().and_then(loas_frame_bytes);
         let ac3 = |at: &[u8]| at.first_chunk().and_then(ac3_frame_bytes);
         // The sync word of LOAS has 11 bits, that of AC-3 16, and its header has more that is fixed.
-        let of_loas = memchr::memchr_iter(0x56, bytes).any(|it| are_frames(&bytes[it..], loas, 4));
-        let mut starts_of_ac3 = memchr::memchr_iter(0x0B, bytes).filter(|it| are_frames(&bytes[*it..], ac3, 2));
+        let has_loas = memchr::memchr_iter(0x56, bytes).any(|it| are_frames(&bytes[it..], loas, 4));
+        let mut starts_of_ac3 =
+            memchr::memchr_iter(0x0B, bytes).filter(|it| are_frames(&bytes[*it..], ac3, 2));
         match starts_of_ac3.next().and_then(|it| bytes.get(it + 5)) {
-            _ if of_loas => Some(Self::Loas),
+            _ if has_loas => Some(Self::Loas),
             Some(version) if version >> 3 > 10 => Some(Self::Eac3),
             Some(_) => Some(Self::Ac3),
             None => None,
