@@ -256,7 +256,8 @@ impl HlsSessions {
     }
 }
 
-/// Waits until the first segment is complete.
+/// Waits until the first segment is complete. A player may wait longer for the first key frame: with the playlist of the
+/// session.
 async fn first_segment(
     viewing: &SegmentViewing,
     connection: &Connection,
@@ -272,6 +273,7 @@ async fn first_segment(
     match first {
         Ok(Ok(())) => Ok(()),
         Ok(Err(WindowError::Ended(end))) => Err(HlsRefusal::NoMedia(end)),
+        Ok(Err(_)) | Err(_) if viewing.window().awaits_key_frame() => Ok(()),
         Ok(Err(_)) | Err(_) => Err(HlsRefusal::TooLate),
     }
 }

@@ -210,6 +210,8 @@ struct PlaylistReader {
     variants: Vec<Variant>,
     /// The groups of sound, each with whether it has a rendition that is part of the variants.
     audio: Vec<(String, bool)>,
+    /// The addresses of playlists of sound.
+    audio_addresses: Vec<String>,
     /// The attributes of the variant whose address follows, with its group of sound.
     next_variant: Option<(Variant, Option<String>)>,
     /// The groups of sound of the variants.
@@ -294,7 +296,11 @@ impl PlaylistReader {
         let attributes = AttributeList::parse(value);
         let is_audio = attributes.get("TYPE").is_some_and(|it| it.eq_ignore_ascii_case("audio"));
         let Some(group) = attributes.get("GROUP-ID").filter(|_| is_audio) else { return };
-        let is_inside = attributes.get("URI").is_none();
+        let address = attributes.get("URI");
+        let is_inside = address.is_none();
+        if self.audio_addresses.len() < RENDITIONS_MAX {
+            self.audio_addresses.extend(address.map(str::to_owned));
+        }
         if let Some((_, has_inside)) = self.audio.iter_mut().find(|it| it.0 == group) {
             *has_inside |= is_inside;
         } else if self.audio.len() < RENDITIONS_MAX {
@@ -351,6 +357,13 @@ impl PlaylistReader {
             for (variant, group) in self.variants.iter_mut().zip(&self.variant_audio) {
                 let audio = self.audio.iter().find(|it| Some(&it.0) == group.as_ref());
                 variant.has_separate_audio = audio.is_some_and(|it| !it.1);
+                let is_sound = self.audio_addresses.contains(&variant.address);
+                variant.picture = match variant.picture {
+                    VariantPicture::Unknown if is_sound => VariantPicture::None,
+                    // Sound apart is beside a picture.
+                    VariantPicture::Unknown if variant.has_separate_audio => VariantPicture::Certain,
+                    known => known,
+                };
             }
             return Ok(HlsPlaylist::Master(MasterPlaylist { variants: self.variants }));
         }

@@ -158,6 +158,10 @@ impl Pump {
         reader.expect_silence(self.shared.silence_to_expect(), self.settings.stall_timeout, now);
         if is_paced {
             self.writer.keep_longer(reader.pacer.due(), now);
+        } else {
+            // A viewer who got the past of a live source stays that far behind, also when the next connection sends none.
+            self.live_lead = self.live_lead.max(reader.pacer.due().saturating_duration_since(now));
+            self.writer.keep_longer(now + self.live_lead, now);
         }
         let (has_resumed, paused_until) = reader.was_read(has_payload, now);
         if let Some(until) = paused_until {

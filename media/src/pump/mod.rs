@@ -36,6 +36,7 @@ mod tests;
 use std::future::{Future, pending};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::task::yield_now;
@@ -95,6 +96,7 @@ where
         has_played: false,
         recorded_until: None,
         paced_until: None,
+        live_lead: Duration::ZERO,
         rhythms: RhythmMemory::default(),
         groups: GroupMemory::default(),
         mirror: Mirror::default(),
@@ -123,6 +125,8 @@ struct Pump {
     recorded_until: Option<Instant>,
     /// The time at which the end of the last source is due that was read no faster than its programme runs.
     paced_until: Option<Instant>,
+    /// How much of its past a live source sent ahead, at most, over all sources.
+    live_lead: Duration,
     rhythms: RhythmMemory,
     groups: GroupMemory,
     mirror: Mirror,

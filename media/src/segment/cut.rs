@@ -189,7 +189,7 @@ impl Cutter {
     ) -> Decision {
         let step = self.steps.step(at.decoded);
         let time = at.shown;
-        let Some(open) = self.open else { return self.first(time, is_point) };
+        let Some(open) = self.open else { return self.first(at, is_point) };
         let is_back = step == Step::Back;
         let elapsed = time.saturating_sub(open.start);
         let is_too_long = elapsed > self.length_max();
@@ -235,10 +235,29 @@ impl Cutter {
         self.steps.newest = Some(at.decoded);
     }
 
-    fn first(&mut self, time: u64, is_point: bool) -> Decision {
-        // No time has passed in a jump of the clock.
-        let step = self.last_left_out.replace(time).and_then(|it| time.checked_sub(it));
-        self.waited += step.filter(|it| *it <= POINT_WAIT_MAX).unwrap_or(0);
+    /// Counts a picture that is in no segment, because nothing describes it yet. `decoded` may be a time that is not unwrapped.
+    pub(super) fn leave_out(&mut self, decoded: u64) {
+        if self.open.is_none() {
+            self.wait(decoded);
+        }
+    }
+
+    /// Counts the time that passes before the first segment.
+    fn wait(&mut self, decoded: u64) {
+        let newest = *self.last_left_out.get_or_insert(decoded);
+        match decoded.checked_sub(newest) {
+            // No time passes in a jump of the clock.
+            Some(step) => self.waited += if step <= POINT_WAIT_MAX { step } else { 0 },
+            // Without decoding times, reordered pictures go back.
+            None if decoded + STEP_MAX >= newest => return,
+            None => {}
+        }
+        self.last_left_out = Some(decoded);
+    }
+
+    fn first(&mut self, at: PictureTimes, is_point: bool) -> Decision {
+        self.wait(at.decoded);
+        let time = at.shown;
         // A stream whose random-access points are not recognised is cut by time alone.
         if !is_point && self.waited < POINT_WAIT_MAX {
             return Decision::Continue;
@@ -304,6 +323,7 @@ impl Cutter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ts::clock::STAMP_MODULUS;
 
     const MS: u64 = STAMP_HZ / 1000;
 
@@ -513,6 +533,38 @@ mod tests {
                 assert_eq!(whole.count(), all.len() - 1, "{case}: {all:?}");
             }
         }
+    }
+
+    /// Seen: a first segment of 0.2 s without a key frame after seven seconds, because the steps forward of reordered pictures
+    /// were added up.
+    #[test]
+    fn reordered_pictures_count_for_their_time_before_the_first_segment() {
+        // Decoding order: the last picture of each four comes first.
+        let shown = |n: u64| [4, 2, 1, 3][n as usize % 4] + n / 4 * 4;
+        for has_decoding_times in [true, false] {
+            let mut cutter = Cutter::new(&SegmentSettings::default());
+            let mut times = (0..260).map(|n| {
+                let shown = (1_000 + shown(n) * 40) * MS;
+                PictureTimes { shown, decoded: if has_decoding_times { n * 40 * MS } else { shown } }
+            });
+            let n_left_out =
+                times.position(|it| cutter.picture(it, false, false, false) != Decision::Continue);
+            assert_eq!(n_left_out, None, "less than eleven seconds");
+            assert!((10 * STAMP_HZ..11 * STAMP_HZ).contains(&cutter.waited), "{}", cutter.waited);
+        }
+    }
+
+    #[test]
+    fn pictures_that_nothing_describes_count_before_the_first_segment() {
+        let mut cutter = Cutter::new(&SegmentSettings::default());
+        // A wrap of the clock in between.
+        for n in 0..=225_u64 {
+            cutter.leave_out((STAMP_MODULUS - 3 * STAMP_HZ + n * 40 * MS) % STAMP_MODULUS);
+        }
+        let mut is_cut =
+            |(ms, kind)| matches!(cutter.picture(at(ms), kind == 'K', false, false), Decision::Cut { .. });
+        let ready = regular(500_000, 520_000, 12_000).find_map(|it| is_cut(it).then_some(it.0 - 500_000));
+        assert!(ready.is_some_and(|it| (3_000..=3_100).contains(&it)), "{ready:?}");
     }
 
     /// Seen: 503 after 15 s, because 9 s passed until the first key frame and 10 s until the first cut.

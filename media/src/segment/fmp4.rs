@@ -344,7 +344,13 @@ impl FragmentSegmenter {
         if let Some(config) = picture.config.take() {
             video.config = Some(config);
         }
-        let Some(config) = video.config.clone() else { return };
+        let Some(config) = video.config.clone() else {
+            if let Some(decoded) = pes.stamps.decode() {
+                self.cutter.leave_out(decoded);
+                self.window.note_left_out();
+            }
+            return;
+        };
         let is_point = pes.is_point || picture.is_key;
         let last = self.pictures.back_mut();
         let is_second = last.as_ref().is_some_and(|it| is_second_field(it.field, picture.field));

@@ -124,6 +124,34 @@ impl Viewing {
     }
 }
 
+/// Seen: 503 after 15 s in fMP4, where nothing describes the pictures before the first key frame.
+#[test]
+fn a_window_that_begins_within_a_long_group_is_ready_in_time() {
+    for container in BOTH {
+        for (gop, from) in [(250, 1), (250, 3), (250, 8), (300, 1), (300, 6)] {
+            let mut viewing = Viewing::new(container);
+            viewing.play(&TsSource { gop, ..source("x") }, from, from + 14);
+            let description = viewing.window.description();
+            assert!(description.n_segments > 0, "{container:?}, groups of {gop} pictures from {from} s");
+            let first = viewing.plain.segments().values().next().map(|it| it.duration);
+            assert!(first.is_some_and(|it| it >= 1.0), "{first:?}");
+        }
+    }
+}
+
+#[test]
+fn a_window_in_fmp4_says_that_it_waits_for_a_key_frame() {
+    let mut viewing = Viewing::new(SegmentContainer::Fmp4);
+    assert!(!viewing.window.awaits_key_frame(), "nothing arrives");
+    let source = TsSource { gop: 500, ..source("x") };
+    viewing.play(&source, 2, 16);
+    assert!(viewing.window.awaits_key_frame());
+    assert_eq!(viewing.window.description().n_segments, 0);
+    viewing.play(&source, 16, 23);
+    assert!(!viewing.window.awaits_key_frame());
+    assert!(viewing.window.description().n_segments > 0);
+}
+
 #[test]
 fn a_failover_with_the_same_codecs_changes_nothing() {
     for container in BOTH {

@@ -93,6 +93,8 @@ pub(super) struct WindowState {
     picture: Option<PictureSize>,
     frame_rate: Option<f64>,
     newest_media: Option<SystemTime>,
+    /// Whether a picture came that no segment contains, because no key frame came before it.
+    has_left_out: bool,
 }
 
 /// A complete segment.
@@ -163,6 +165,7 @@ impl SegmentWindow {
             picture: None,
             frame_rate: None,
             newest_media: None,
+            has_left_out: false,
         };
         let (changes, _) = watch::channel(0);
         Self { container, settings, clock: (Instant::now(), now), state: Mutex::new(state), changes }
@@ -184,6 +187,17 @@ impl SegmentWindow {
     /// The window ended before, or nothing came within 30 s.
     pub async fn ready(&self) -> Result<(), WindowError> {
         self.wait(FIRST_WAIT, |state| (!state.segments.is_empty()).then_some(Ok(()))).await
+    }
+
+    /// Returns whether pictures arrive that no segment can contain before the first key frame. The first segment follows it.
+    pub fn awaits_key_frame(&self) -> bool {
+        let state = self.state.lock();
+        state.has_left_out && state.segments.is_empty() && state.end.is_none()
+    }
+
+    /// Notes that a picture is in no segment, because no key frame came before it.
+    pub(super) fn note_left_out(&self) {
+        self.state.lock().has_left_out = true;
     }
 
     /// Returns the playlist of the window. After the end of the window it still lists the last segments, without

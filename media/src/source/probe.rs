@@ -18,7 +18,7 @@ const RADIO_BYTES_MIN: usize = 1 << 10;
 /// The first bytes of data that gzip has compressed.
 pub(super) const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// Number of leading bytes that are kept to identify the type of the body.
-const HEAD_BYTES: usize = 4 << 10;
+const HEAD_BYTES: usize = 8 << 10;
 
 /// The state of the analysis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,6 +130,9 @@ impl Probe {
         }
         let frames = self.frames.as_mut()?;
         frames.push(bytes);
+        if let Some(container) = AudioContainer::from_frames(&self.head) {
+            return Some(Probed::Audio(container));
+        }
         if let Some(container) = AudioContainer::from_start(frames.beginning()) {
             return Some(Probed::Audio(container));
         }
@@ -329,6 +332,7 @@ fn end_of_head(bytes: &[u8]) -> Option<(usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::StationSound;
 
     fn body(pieces: &[&str]) -> String {
         let mut inner = InnerHead::new(None);
@@ -407,6 +411,38 @@ mod tests {
         }
         check(Some("application/dash+xml"), &" ".repeat(UNSYNCED_BYTES_MAX), dash);
         check(None, "<?xml version=\"1.0\"?><error/>", None);
+    }
+
+    /// Returns frames of this length that begin with these bytes, joined somewhere in the first one.
+    fn joined(head: &[u8], length: usize) -> Vec<u8> {
+        let mut frame = head.to_vec();
+        frame.resize(length, 0x11);
+        frame.repeat(12)[length / 3..].to_vec()
+    }
+
+    #[test]
+    fn frames_that_a_program_converts_are_recognised_wherever_a_station_is_joined() {
+        let frames = [
+            (joined(&[0x56, 0xE1, 0x4D], 0x14D + 3), AudioContainer::Loas),
+            (joined(&[0x0B, 0x77, 0, 0, 20, 8 << 3], 768), AudioContainer::Ac3),
+            (joined(&[0x0B, 0x77, 0, 0, 36, 8 << 3], 2_560), AudioContainer::Ac3),
+            (joined(&[0x0B, 0x77, 0, 127, 0x3F, 16 << 3], 256), AudioContainer::Eac3),
+        ];
+        for (bytes, container) in frames {
+            let mut probe = Probe::from_answer(Some("audio/aac"), TableHints::default());
+            let mut pieces = bytes.chunks(500).map(|it| probe.push(&Bytes::copy_from_slice(it)).unwrap());
+            assert_eq!(pieces.find(|it| *it != Probed::More), Some(Probed::Audio(container)));
+        }
+    }
+
+    #[test]
+    fn radio_and_other_bytes_are_not_frames_that_a_program_converts() {
+        for sound in [StationSound::Mp3, StationSound::Mp2, StationSound::Aac, StationSound::HeAac] {
+            let mut probe = Probe::from_answer(None, TableHints::default());
+            assert_eq!(probe.push(&sound.frame().repeat(20).into()), Ok(Probed::Radio));
+        }
+        let mut probe = Probe::from_answer(None, TableHints::default());
+        assert_eq!(probe.push(&b"V\xE1 \x0Bw ".repeat(100).into()), Ok(Probed::More));
     }
 
     #[test]

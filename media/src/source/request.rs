@@ -19,6 +19,7 @@ use crate::dial::trust::CertificateTrust;
 use crate::error::{Cause, UpstreamError};
 use crate::source::known::KnownSource;
 use crate::source::target::HttpTarget;
+use crate::ts::audio_frame::{ac3_frame_bytes, loas_frame_bytes};
 use crate::ts::table_reader::TableHints;
 
 /// Default User-Agent.
@@ -132,6 +133,12 @@ pub enum AudioContainer {
     Ogg,
     /// FLAC by itself.
     Flac,
+    /// AAC in LOAS.
+    Loas,
+    /// Frames of AC-3.
+    Ac3,
+    /// Frames of E-AC-3.
+    Eac3,
 }
 
 impl AudioContainer {
@@ -142,11 +149,30 @@ impl AudioContainer {
             .find_map(|(start, it)| bytes.starts_with(start).then_some(it))
     }
 
+    /// Returns the container of frames that these bytes contain from some byte on: a station is joined anywhere.
+    pub(crate) fn from_frames(bytes: &[u8]) -> Option<Self> {
+        let loas = |at: &[u8]| at.first_chunk().and_then(loas_frame_bytes);
+        let ac3 = |at: &[u8]| at.first_chunk().and_then(ac3_frame_bytes);
+        // The sync word of LOAS has 11 bits, that of AC-3 16, and its header has more that is fixed.
+        let has_loas = memchr::memchr_iter(0x56, bytes).any(|it| are_frames(&bytes[it..], loas, 4));
+        let mut starts_of_ac3 =
+            memchr::memchr_iter(0x0B, bytes).filter(|it| are_frames(&bytes[*it..], ac3, 2));
+        match starts_of_ac3.next().and_then(|it| bytes.get(it + 5)) {
+            _ if has_loas => Some(Self::Loas),
+            Some(version) if version >> 3 > 10 => Some(Self::Eac3),
+            Some(_) => Some(Self::Ac3),
+            None => None,
+        }
+    }
+
     /// Returns the name of ffmpeg's input format.
     pub fn ffmpeg_name(self) -> &'static str {
         match self {
             Self::Ogg => "ogg",
             Self::Flac => "flac",
+            Self::Loas => "loas",
+            Self::Ac3 => "ac3",
+            Self::Eac3 => "eac3",
         }
     }
 
@@ -155,8 +181,21 @@ impl AudioContainer {
         match self {
             Self::Ogg => "an Ogg stream",
             Self::Flac => "a FLAC stream",
+            Self::Loas => "AAC in LOAS",
+            Self::Ac3 => "AC-3 without a container",
+            Self::Eac3 => "E-AC-3 without a container",
         }
     }
+}
+
+/// Returns whether so many headers of frames follow each other at the distances that they state.
+fn are_frames(bytes: &[u8], length: impl Fn(&[u8]) -> Option<usize>, n_headers: usize) -> bool {
+    let mut at = 0;
+    (0..n_headers).all(|_| {
+        let found = bytes.get(at..).and_then(&length);
+        at += found.unwrap_or_default();
+        found.is_some()
+    })
 }
 
 /// Returns the command that reads a playlist of segments: a program's name or absolute path, then its arguments.

@@ -1,4 +1,5 @@
-//! Headers of audio frames that describe themselves: MPEG audio, and AAC with ADTS headers.
+//! Headers of audio frames that describe themselves: MPEG audio, AAC with ADTS headers, and the lengths of frames of AC-3,
+//! E-AC-3 and AAC in LOAS.
 
 /// Bytes of a frame that its header is read from, for both codecs.
 pub(crate) const FRAME_HEAD_BYTES: usize = 7;
@@ -118,4 +119,38 @@ pub(crate) fn mpeg_header(head: &[u8; 4]) -> Option<FrameHeader> {
     let codec = FrameCodec::Mpeg { is_first_version: version == 3, layer };
     let channels = if head[3] >> 6 == 3 { 1 } else { 2 };
     Some(FrameHeader { length, n_samples, format: FrameFormat { codec, rate }, channels })
+}
+
+/// Returns the bytes of the frame of AC-3 or E-AC-3 that begins with this header (ETSI TS 102 366); `None` if none begins here.
+pub(crate) fn ac3_frame_bytes(head: &[u8; 6]) -> Option<usize> {
+    const KILOBITS: [usize; 19] =
+        [32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 576, 640];
+    if head[..2] != [0x0B, 0x77] {
+        return None;
+    }
+    let (code, size) = (head[4] >> 6, head[4] & 0x3F);
+    match head[5] >> 3 {
+        0..=10 => {
+            let kilobits = *KILOBITS.get(usize::from(size >> 1))?;
+            let words = match code {
+                0 => kilobits * 2,
+                1 => kilobits * 320 / 147 + usize::from(size & 1),
+                2 => kilobits * 3,
+                _ => return None,
+            };
+            Some(words * 2)
+        }
+        11..=16 => {
+            let length = ((usize::from(head[2] & 7) << 8 | usize::from(head[3])) + 1) * 2;
+            (head[2] >> 6 != 3 && length >= 8).then_some(length)
+        }
+        _ => None,
+    }
+}
+
+/// Returns the bytes of the LOAS frame that begins with this header (ISO/IEC 14496-3, `AudioSyncStream`), which contains AAC;
+/// `None` if none begins here.
+pub(crate) fn loas_frame_bytes(head: &[u8; 3]) -> Option<usize> {
+    let length = usize::from(head[1] & 0x1F) << 8 | usize::from(head[2]);
+    (head[0] == 0x56 && head[1] & 0xE0 == 0xE0 && length > 0).then_some(3 + length)
 }

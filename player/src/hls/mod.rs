@@ -244,6 +244,10 @@ async fn media_playlist(
             Err(error) => return Err(Refusal::unavailable(format!("failed to {error}")).retry_soon()),
         }
     }
+    if window.awaits_key_frame() {
+        // What comes of it shows in the playlist.
+        let _ = request.waiting(window.ready()).await;
+    }
     let playlist = window.playlist(&PlaylistRequest {
         low_latency: session.format() == StreamFormat::LowLatencyHls,
         skip: query.skips(),

@@ -199,10 +199,33 @@ fn a_master_never_leads_to_sound_alone_while_a_picture_is_offered() {
     check(&[mute, whole, radio], &["1", "0"]);
     check(&[mute, radio], &["0"]);
     check(&[unknown, whole], &["1", "0"]);
+    // Without attributes that show the picture, the sound apart shows it.
+    let unknown_apart = "BANDWIDTH=900000,AUDIO=\"a\"";
+    check(&[unknown, unknown_apart], &[]);
+    check(&[radio, unknown_apart], &[]);
+    assert_eq!(of_program(&["BANDWIDTH=990000", unknown_apart], None), Some(1));
     // Without a picture it is radio, or may be anything.
     check(&[radio, "BANDWIDTH=96000,CODECS=\"mp4a.40.2\""], &["1", "0"]);
     check(&[radio, unknown], &["1", "0"]);
     check(&[radio_apart], &[]);
+}
+
+#[test]
+fn a_variant_at_the_address_of_a_playlist_of_sound_is_sound() {
+    let sound = "#EXT-X-STREAM-INF:BANDWIDTH=64000\na.m3u8\n";
+    let picture = "#EXT-X-STREAM-INF:BANDWIDTH=900000,AUDIO=\"a\"\nv.m3u8\n";
+    let whole = "#EXT-X-STREAM-INF:BANDWIDTH=32000\nw.m3u8\n";
+    for (variants, expected) in [
+        ([sound, picture], &[][..]),
+        ([picture, sound], &[]),
+        // A low rate may be that of a picture.
+        ([sound, whole], &["w.m3u8", "a.m3u8"]),
+    ] {
+        let text = format!("#EXTM3U\n{SOUND_APART}{}", variants.concat());
+        let mut variants = Variants::new(master(&text), VariantLimits::default());
+        let order: Vec<_> = std::iter::from_fn(|| variants.take_next()).map(|it| it.address).collect();
+        assert_eq!(order, expected, "{text}");
+    }
 }
 
 #[test]

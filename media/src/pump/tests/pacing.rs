@@ -270,6 +270,28 @@ async fn ten_reconnects_of_a_provider_with_a_burst_lose_and_repeat_nothing() {
     }
 }
 
+/// The ring keeps ten seconds by itself. A viewer who plays the past that came first is 20 s behind from then on.
+#[tokio::test(start_paused = true)]
+async fn a_viewer_at_the_rate_of_the_programme_loses_nothing_of_the_past_that_came_first() {
+    for speed in [2.0, 8.0, 1e9] {
+        let mut setup = Setup::new();
+        setup.provider.set("/x", Behaviour::Play(past(20, speed, 60)));
+        setup.pump.follow(1, 1, setup.open("/x").await);
+        setup.plays(1).await;
+        let mut tail = setup.tail();
+        let watching = tokio::spawn(async move { (watch(&mut tail, Duration::from_secs(100)).await, tail) });
+        assert_eq!(setup.loses(1).await, Cause::Ended);
+        // The next connection has nothing of the past.
+        let next = TsSource { bitrate: 200_000, start: 900_000_000, ..TsSource::new("x") };
+        setup.provider.set("/x", Behaviour::Play(Play::new(next)));
+        setup.pump.follow(2, 1, setup.open("/x").await);
+        setup.plays(2).await;
+        let (bytes, tail) = watching.await.unwrap();
+        assert_eq!(tail.meter().overruns(), 0, "at rate {speed}");
+        assert!(programme(&bytes) > 95.0, "{} s at rate {speed}", programme(&bytes));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn commands_are_handled_at_once_while_a_recording_is_paused() {
     let mut setup = Setup::new();

@@ -1,7 +1,7 @@
 //! Frames of audio codecs, and how fMP4 describes them.
 
 use crate::segment::boxes::{esds, make_box};
-use crate::ts::audio_frame::{FrameCodec, FrameHeader, adts_header, mpeg_header};
+use crate::ts::audio_frame::{FrameCodec, FrameHeader, ac3_frame_bytes, adts_header, mpeg_header};
 use crate::ts::tables::{ElementaryStream, descriptors};
 
 /// The properties of an audio stream.
@@ -145,16 +145,8 @@ fn ac3(bytes: &[u8]) -> FrameSearch {
 type Ac3Frame = (usize, u8, bool, Vec<u8>, u32, bool);
 
 fn ac3_frame(head: &[u8; 8]) -> Option<Ac3Frame> {
-    const KILOBITS: [usize; 19] =
-        [32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 576, 640];
+    let length = ac3_frame_bytes(head.first_chunk()?)?;
     let (code, size) = (head[4] >> 6, head[4] & 0x3F);
-    let kilobits = *KILOBITS.get(usize::from(size >> 1))?;
-    let words = match code {
-        0 => kilobits * 2,
-        1 => kilobits * 320 / 147 + usize::from(size & 1),
-        2 => kilobits * 3,
-        _ => return None,
-    };
     let (bsid, bsmod, mode) = (head[5] >> 3, head[5] & 7, head[6] >> 5);
     // The flag for the low-frequency channel follows two bits for each of these fields.
     let n_fields =
@@ -168,18 +160,15 @@ fn ac3_frame(head: &[u8; 8]) -> Option<Ac3Frame> {
         | u32::from(has_lfe) << 10
         | u32::from(size >> 1) << 5;
     let config = make_box(b"dac3", &[&value.to_be_bytes()[1..]]);
-    Some((words * 2, mode, has_lfe, config, 6, false))
+    Some((length, mode, has_lfe, config, 6, false))
 }
 
 fn eac3_frame(head: &[u8; 8]) -> Option<Ac3Frame> {
     let (kind, substream) = (head[2] >> 6, head[2] >> 3 & 7);
-    let length = ((usize::from(head[2] & 7) << 8 | usize::from(head[3])) + 1) * 2;
+    let length = ac3_frame_bytes(head.first_chunk()?)?;
     let (code, blocks) = (head[4] >> 6, head[4] >> 4 & 3);
     let n_blocks = if code == 3 { 6 } else { [1, 2, 3, 6][usize::from(blocks)] };
     let (mode, has_lfe, bsid) = (head[4] >> 1 & 7, head[4] & 1 == 1, head[5] >> 3);
-    if kind == 3 || bsid > 16 || length < 8 {
-        return None;
-    }
     // One independent substream. The data rate is informative, and not known from one frame.
     let first = u16::from(code) << 14 | u16::from(bsid) << 9 | u16::from(mode) << 1 | u16::from(has_lfe);
     let config = make_box(b"dec3", &[&[0, 0], &first.to_be_bytes(), &[0]]);
