@@ -168,7 +168,7 @@ impl ItemReader {
             self.extinf(number, rest, out);
         } else if let Some(rest) = text::after_prefix(line, "#EXTGRP") {
             self.group = self.display_text(number, rest.trim_start_matches(':'), out);
-        } else if let Some(rest) = text::after_prefix(line, "#EXTVLCOPT:") {
+        } else if let Some(rest) = text::after_prefix(line, "#EXTVLCOPT") {
             self.player_option(number, rest, out);
         } else if let Some(rest) = text::after_prefix(line, "#EXTHTTP:") {
             self.json_headers(number, rest, out);
