@@ -167,7 +167,7 @@ impl ItemReader {
         if let Some(rest) = text::after_prefix(line, "#EXTINF") {
             self.extinf(number, rest, out);
         } else if let Some(rest) = text::after_prefix(line, "#EXTGRP") {
-            self.group = self.display_text(number, rest.trim_start_matches(':'), out);
+            self.group = self.display_text(number, text::unquote(rest.trim_start_matches(':').trim()), out);
         } else if let Some(rest) = text::after_prefix(line, "#EXTVLCOPT") {
             self.player_option(number, rest, out);
         } else if let Some(rest) = text::after_prefix(line, "#EXTHTTP:") {

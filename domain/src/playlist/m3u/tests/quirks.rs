@@ -261,6 +261,7 @@ fn every_kind_of_line_end_is_accepted() {
 fn an_entry_has_a_name_an_address_and_the_directives_between_them() {
     let entry = r#"1 "A" http://h/1 group=News"#;
     check("group directive", "#EXTINF:-1,A\n#EXTGRP:News\nhttp://h/1", &[entry]);
+    check("in quotes", "#EXTINF:-1,A\n#EXTGRP:\"News\"\nhttp://h/1", &[entry]);
     check("before", "#EXTGRP: News\n#EXTINF:-1,A\nhttp://h/1", &[r#"2 "A" http://h/1 group=News"#]);
     check(
         "for all entries until the next one",
