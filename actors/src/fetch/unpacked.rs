@@ -1,8 +1,9 @@
 //! Reads data that may be compressed: unpacked if it is, unchanged otherwise.
 
-use std::io::{self, Chain, Cursor, Read};
+use std::io::{self, BufReader, Chain, Cursor, Read};
 
-use flate2::read::{DeflateDecoder, MultiGzDecoder};
+use flate2::bufread::DeflateDecoder;
+use flate2::read::MultiGzDecoder;
 use lzma_rust2::XzReader;
 
 /// Maximum number of nested compressions: a compressed file, sent by a server that compresses.
@@ -16,8 +17,14 @@ const XZ: [u8; 6] = *b"\xfd7zXZ\0";
 /// Maximum memory of the xz decoder, in KiB: what the highest preset of xz needs. A file can ask for 4 GiB.
 const XZ_KIB_MAX: u32 = 66 << 10;
 
-/// Maximum number of folders in front of the file of a zip archive.
-const ZIP_FOLDERS_MAX: usize = 100;
+/// Maximum number of folders and of other files in front of the file of a zip archive.
+const ZIP_SKIPPED_MAX: usize = 100;
+/// Maximum number of unpacked bytes of another file in front.
+const ZIP_SKIPPED_BYTES_MAX: u64 = 16 << 20;
+/// Ends of names of files that are neither lists nor guides.
+const OTHER_ENDS: [&str; 8] = [".nfo", ".md", ".url", ".html", ".htm", ".png", ".jpg", ".pdf"];
+/// Names of files that are texts about an archive.
+const OTHER_NAMES: [&str; 6] = ["readme", "read me", "license", "licence", "changelog", "info"];
 
 /// The unpacked bytes of a playlist, up to a limit. Blocks like the reader below.
 pub(crate) struct Unpacked {
@@ -76,28 +83,80 @@ fn look<R: Read>(mut reader: R) -> io::Result<(Vec<u8>, Whole<R>)> {
     Ok((start.clone(), Cursor::new(start).chain(reader)))
 }
 
-/// Returns the content of the first file of a zip archive, read from the front, because a download has no end yet.
-fn first_file(mut archive: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
-    let refuse = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidData, why));
-    for _ in 0..ZIP_FOLDERS_MAX {
-        // The local file header of the ZIP specification (APPNOTE 4.3.7).
+/// The header of a file in a zip archive: the local file header of the ZIP specification (APPNOTE 4.3.7).
+struct ZipFile {
+    name: String,
+    method: u16,
+    is_encrypted: bool,
+    /// The length is written behind the data.
+    has_no_size: bool,
+    n_packed: u64,
+}
+
+impl ZipFile {
+    /// Reads a header; `None` behind the last file.
+    fn read(archive: &mut impl Read) -> io::Result<Option<Self>> {
         let mut header = [0; 30];
         archive.read_exact(&mut header[..ZIP.len()])?;
         if header[..ZIP.len()] != ZIP {
-            return refuse("the zip archive has no file");
+            return Ok(None);
         }
         archive.read_exact(&mut header[ZIP.len()..])?;
         let short = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
-        let (flags, method, n_name, n_extra) = (short(6), short(8), short(26), short(28));
+        let (flags, n_name, n_extra) = (short(6), short(26), short(28));
         let n_packed = u32::from_le_bytes([header[18], header[19], header[20], header[21]]);
         let mut name = vec![0; usize::from(n_name)];
         archive.read_exact(&mut name)?;
         io::copy(&mut archive.by_ref().take(u64::from(n_extra)), &mut io::sink())?;
-        let (is_encrypted, has_no_size) = (flags & 1 != 0, flags & 8 != 0);
-        return match method {
-            _ if is_encrypted => refuse("the zip archive has a password"),
-            _ if name.ends_with(b"/") && n_packed == 0 => continue,
-            0 if !has_no_size => Ok(Box::new(Exactly { reader: archive, left: u64::from(n_packed) })),
+        Ok(Some(Self {
+            name: String::from_utf8_lossy(&name).to_lowercase(),
+            method: short(8),
+            is_encrypted: flags & 1 != 0,
+            has_no_size: flags & 8 != 0,
+            n_packed: n_packed.into(),
+        }))
+    }
+
+    /// Returns whether the file is neither a list nor a guide: of the system that packed it, or about the archive.
+    fn is_other(&self) -> bool {
+        let name = self.name.rsplit('/').next().unwrap_or_default();
+        let stem = name.strip_suffix(".txt").unwrap_or(name);
+        self.name.starts_with("__macosx/")
+            || name.starts_with('.')
+            || OTHER_ENDS.iter().any(|it| name.ends_with(it))
+            || OTHER_NAMES.contains(&stem)
+    }
+
+    /// Reads over the data of the file.
+    fn skip(&self, archive: &mut BufReader<impl Read>) -> io::Result<()> {
+        if !self.has_no_size {
+            let n_bytes = io::copy(&mut archive.take(self.n_packed), &mut io::sink())?;
+            return if n_bytes < self.n_packed { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) };
+        }
+        let mut data = DeflateDecoder::new(&mut *archive).take(ZIP_SKIPPED_BYTES_MAX);
+        io::copy(&mut data, &mut io::sink())?;
+        // The data descriptor: checksum and two lengths, mostly behind a signature.
+        let mut start = [0; 4];
+        archive.read_exact(&mut start)?;
+        let n_left = if start == *b"PK\x07\x08" { 12 } else { 8 };
+        archive.read_exact(&mut [0; 12][..n_left])
+    }
+}
+
+/// Returns the content of the first list or guide of a zip archive, read from the front, because a download has no end yet.
+fn first_file(archive: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
+    let refuse = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    let mut archive = BufReader::new(archive);
+    for _ in 0..ZIP_SKIPPED_MAX {
+        let Some(file) = ZipFile::read(&mut archive)? else { return refuse("the zip archive has no file") };
+        return match file.method {
+            _ if file.is_encrypted => refuse("the zip archive has a password"),
+            _ if file.name.ends_with('/') && file.n_packed == 0 => continue,
+            0 | 8 if file.is_other() && (file.method == 8 || !file.has_no_size) => {
+                file.skip(&mut archive)?;
+                continue;
+            }
+            0 if !file.has_no_size => Ok(Box::new(Exactly { reader: archive, left: file.n_packed })),
             8 => Ok(Box::new(DeflateDecoder::new(archive))),
             _ => refuse("the zip archive is compressed in an unsupported way"),
         };
@@ -211,6 +270,34 @@ mod tests {
             assert_eq!(unpack(zip(name, method, flags, 5, b"plain"), 100), Err(reason.to_owned()));
         }
         assert_eq!(unpack(zip("b/", 0, 0, 0, b""), 100), Err("the zip archive has no file".to_owned()));
+    }
+
+    #[test]
+    fn other_files_in_front_of_the_list_in_a_zip_archive_are_skipped() {
+        let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(b"packed").unwrap();
+        let packed = encoder.finish().unwrap();
+        let directory = b"PK\x01\x02 the directory".len();
+        let front = |name: &str, method: u16, flags: u16, n_packed: usize, packed: &[u8]| {
+            let whole = zip(name, method, flags, n_packed, packed);
+            whole[..whole.len() - directory].to_vec()
+        };
+        let described = |signature: &[u8]| [packed.as_slice(), signature, &[0; 12]].concat();
+        let list = zip("lists/a.m3u", 0, 0, 5, b"plain");
+        for name in ["__MACOSX/._a.m3u", "README.txt", "a/ReadMe.md", ".DS_Store", "info.nfo", "license"] {
+            for other in [
+                front(name, 0, 0, 4, b"text"),
+                front(name, 8, 0, packed.len(), &packed),
+                front(name, 8, 8, 0, &described(b"PK\x07\x08")),
+                front(name, 8, 8, 0, &described(b"")),
+            ] {
+                let archive = [other.as_slice(), &other, &list].concat();
+                assert_eq!(unpack(archive, 100).as_deref(), Ok("plain"), "{name}");
+            }
+        }
+        assert_eq!(unpack(zip("channels.txt", 0, 0, 5, b"plain"), 100).as_deref(), Ok("plain"));
+        let alone = zip("readme.txt", 0, 0, 5, b"plain");
+        assert_eq!(unpack(alone, 100), Err("the zip archive has no file".to_owned()));
     }
 
     /// `packed`, as xz writes it.

@@ -57,7 +57,7 @@ impl Archive {
         let source = source.map(|it| with_braces(it.expose()));
         let template = match self.kind {
             ArchiveKind::Whole | ArchiveKind::Vod => source.clone()?,
-            ArchiveKind::Append => format!("{live}{}", source.as_deref()?),
+            ArchiveKind::Append => appended(live, source.as_deref()?),
             ArchiveKind::Shift => {
                 let separator = if live.contains('?') { '&' } else { '?' };
                 format!("{live}{separator}utc={{utc}}&lutc={{lutc}}")
@@ -77,6 +77,10 @@ impl Archive {
         if source.as_deref().is_some_and(|it| filling.lacks_value(it)) {
             return None;
         }
+        let is_template = matches!(self.kind, ArchiveKind::Whole | ArchiveKind::Append) && named.is_none();
+        if is_template && !filling.names_start(&template) {
+            return None;
+        }
         let address = SourceUrl::new(filling.fill(&template)?);
         // The guide can come from elsewhere, and must not lead away from the servers of the playlist.
         let server = |it: &str| split(it).map(|it| it.0.to_owned());
@@ -85,6 +89,15 @@ impl Archive {
             None => at <= 1 && server(address.expose()) == server(live),
         });
         (address.is_http() && is_own_server).then_some(address)
+    }
+}
+
+/// Returns a live address with the end of an archive address. A query has one question mark, whatever the end begins with.
+fn appended(live: &str, end: &str) -> String {
+    let separator = if live.contains('?') { '&' } else { '?' };
+    match end.strip_prefix(['?', '&']) {
+        Some(query) => format!("{live}{separator}{query}"),
+        None => format!("{live}{end}"),
     }
 }
 
@@ -143,8 +156,11 @@ fn escaped(text: &str) -> String {
 /// Placeholders that are also written without braces.
 const WORDS: [&str; 9] = ["utc", "start", "utcend", "end", "lutc", "now", "timestamp", "duration", "offset"];
 
-/// Writes known placeholders without braces, such as `$utc`, with braces.
+/// Writes known placeholders without braces, such as `$utc`, with braces, and doubled braces as single ones.
 pub(super) fn with_braces(template: &str) -> String {
+    let single = (template.contains("{{") && template.contains("}}"))
+        .then(|| template.replace("{{", "{").replace("}}", "}"));
+    let template = single.as_deref().unwrap_or(template);
     let mut parts = template.split('$');
     let mut text = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -164,6 +180,9 @@ fn word_length(text: &str) -> usize {
 
 /// Returns whether braces contain the name of a placeholder, known or not, with or without an argument.
 fn is_placeholder(name: &str) -> bool {
+    if name.starts_with('(') {
+        return true;
+    }
     let name = name.split_once(':').map_or(name, |it| it.0);
     !name.is_empty() && name.bytes().all(|it| it.is_ascii_alphabetic() || b"-_".contains(&it))
 }
@@ -218,12 +237,31 @@ impl Filling<'_> {
         in_braces.into_iter().any(is_unknown) || template.match_indices('$').any(|it| is_bare(it.0))
     }
 
+    /// Returns whether an address differs with the start. Otherwise the provider would send the live programme in place of
+    /// the past.
+    fn names_start(&self, template: &str) -> bool {
+        // Another year, month, day, hour, minute and second.
+        const DISTANCE: i64 = 400 * 86_400 + 3 * 3600 + 61;
+        let start = self.times.start.saturating_sub(DISTANCE);
+        let other = Filling { times: ArchiveTimes { start, ..self.times }, ..*self };
+        self.fill(template) != other.fill(template)
+    }
+
     fn value(&self, name: &str) -> Option<String> {
         let ArchiveTimes { start, duration, now } = self.times;
+        // `(b)yyyyMMddHHmmss` and `(e)timestamp`, as in lists for OTT Navigator.
+        let ends = [("(b)", start), ("(e)", start.checked_add(duration)?)];
+        if let Some((format, at)) = ends.into_iter().find_map(|it| Some((name.strip_prefix(it.0)?, it.1))) {
+            return match format {
+                "" | "timestamp" | "unix" => Some(at.to_string()),
+                _ => self.date(format, at),
+            };
+        }
         if name == "catchup-id" {
             return self.catchup_id.map(str::to_owned);
         }
         let (name, argument) = name.split_once(':').map_or((name, None), |it| (it.0, Some(it.1)));
+        let argument = argument.filter(|it| !it.is_empty());
         let at = match name {
             "utc" | "start" => start,
             "utcend" | "end" => start.checked_add(duration)?,
@@ -245,18 +283,28 @@ impl Filling<'_> {
         };
         match argument {
             None => Some(at.to_string()),
-            Some(format) => {
-                let clock = self.zone.clock(at)?;
-                let mut text = String::new();
-                for letter in format.chars() {
-                    match part(letter, clock) {
-                        Some(part) => text.push_str(&part),
-                        None => text.push(letter),
-                    }
-                }
-                Some(text)
-            }
+            Some(format) => self.date(format, at),
         }
+    }
+
+    /// Writes a time in the zone of the provider. The format has letters as in pvr.iptvsimple, or as in Java: `YmdHMS` or
+    /// `yyyyMMddHHmmss`.
+    fn date(&self, format: &str, at: i64) -> Option<String> {
+        const JAVA: [(&str, char); 6] =
+            [("yyyy", 'Y'), ("MM", 'm'), ("dd", 'd'), ("HH", 'H'), ("mm", 'M'), ("ss", 'S')];
+        let clock = self.zone.clock(at)?;
+        let is_java = format.contains("yyyy");
+        let (mut text, mut rest) = (String::new(), format);
+        while let Some(first) = rest.chars().next() {
+            let java = JAVA.iter().filter(|_| is_java).find(|it| rest.starts_with(it.0));
+            let (letter, length) = java.map_or((first, first.len_utf8()), |it| (it.1, it.0.len()));
+            match part(letter, clock).filter(|_| !is_java || java.is_some()) {
+                Some(part) => text.push_str(&part),
+                None => text.push(letter),
+            }
+            rest = &rest[length..];
+        }
+        Some(text)
     }
 }
 

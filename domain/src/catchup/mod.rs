@@ -159,7 +159,7 @@ impl Archive {
     /// Returns whether addresses have the time of a part, so that it can begin within a programme.
     fn names_time(&self) -> bool {
         let source = self.source.as_ref().map_or("", SourceUrl::expose);
-        ["{utc", "{start", "{offset", "{S}", "{H}"].iter().any(|it| source.contains(it))
+        ["{utc", "{start", "{offset", "{S}", "{H}", "{(b)"].iter().any(|it| source.contains(it))
     }
 
     /// Returns where a part begins whose address was made for a programme that starts at this time.
@@ -171,7 +171,9 @@ impl Archive {
     pub fn begins_at(&self, start: i64) -> i64 {
         let has_seconds = || {
             let source = self.source.as_ref().map_or("", SourceUrl::expose);
-            ["{utc", "{start", "{offset}", "{offset:1}", "{S}", "S}"].iter().any(|it| source.contains(it))
+            ["{utc", "{start", "{offset}", "{offset:1}", "{S}", "S}", "ss}", "{(b)timestamp}"]
+                .iter()
+                .any(|it| source.contains(it))
         };
         let is_exact = match self.kind {
             ArchiveKind::Whole | ArchiveKind::Append | ArchiveKind::Vod => has_seconds(),
@@ -218,7 +220,13 @@ pub fn add_defaults(attributes: &mut Vec<(String, String)>, defaults: &[(String,
     attributes.extend(added);
 }
 
-/// Returns a number of days; `None` for a negative one, which means that the depth is unknown.
+/// Returns a number of days, as in `3`, `2.5` or `3 days`; `None` for a negative one, which means that the depth is unknown.
 fn days_of(text: &str) -> Option<u32> {
-    text.trim().parse().ok()
+    let text = text.trim();
+    let end = text.find(|it: char| !(it.is_ascii_digit() || matches!(it, '.' | ','))).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let is_days = unit.is_empty() || unit.trim_start().starts_with(['d', 'D']);
+    let days = number.replace(',', ".").parse::<f64>().ok().filter(|_| is_days)?;
+    // A part of a day is an archive, too.
+    Some(days.ceil().min(f64::from(DAYS_MAX)) as u32)
 }

@@ -82,6 +82,9 @@ fn the_archive_of_an_entry_is_read_from_its_attributes() {
         ("catchup=xc catchup-correction=99", ArchiveKind::Xtream, 7, 0),
         ("catchup=vod catchup-source=http://h/{utc}.mp4", ArchiveKind::Vod, 7, 0),
         ("catchup=vod", ArchiveKind::Vod, 7, 0),
+        ("catchup=shift catchup-days=2.5", ArchiveKind::Shift, 3, 0),
+        ("catchup=shift catchup-days=3days", ArchiveKind::Shift, 3, 0),
+        ("catchup=shift catchup-days=3h", ArchiveKind::Shift, 7, 0),
     ] {
         let archive = archive(entry);
         assert_eq!((archive.kind, archive.days, archive.correction_s), (kind, days, correction), "{entry}");
@@ -123,6 +126,14 @@ fn each_kind_of_archive_has_its_addresses() {
         "UTC",
         Some("http://h/1?a=b&t=1774744200"),
     );
+    for (live, end, expected) in [
+        ("http://h/1", "?t={utc}", "http://h/1?t=1774744200"),
+        ("http://h/1", "&t={utc}", "http://h/1?t=1774744200"),
+        ("http://h/1?a=b", "?t={utc}", "http://h/1?a=b&t=1774744200"),
+        ("http://h/1", "/{utc}.ts", "http://h/1/1774744200.ts"),
+    ] {
+        address(&format!("catchup=append catchup-source={end}"), live, "UTC", Some(expected));
+    }
     for (live, expected) in [
         ("http://h.example/live/u/p/7.ts", "http://h.example/timeshift/u/p/60/2026-03-29:00-30/7.ts"),
         ("http://h.example/u/p/7", "http://h.example/timeshift/u/p/60/2026-03-29:00-30/7.ts"),
@@ -170,12 +181,17 @@ fn every_placeholder_is_replaced_and_other_braces_stay() {
         ("{lutc:d}", "30"),
         ("?a=$utc&b=$utcend", "?a=1774744200&b=1774747800"),
         ("$start-$duration.ts", "1774744200-3600.ts"),
+        ("${(b)yyyyMMddHHmmss}-${(e)yyyyMMddHHmmss}", "20260329013000-20260329033000"),
+        ("${(b)timestamp}-${(e)timestamp}", "1774744200-1774747800"),
+        ("{start:yyyy-MM-dd'T'HH:mm}", "2026-03-29'T'01:30"),
+        ("{{start}}-{{end}}", "1774744200-1774747800"),
+        ("{utc:}", "1774744200"),
         ("{}{{utc}", "{}{1774744200"),
         ("a$bc-{utc}?key=$1", "a$bc-1774744200?key=$1"),
     ] {
-        let expected = format!("http://h/{expected}");
+        let expected = format!("http://h/1774744200/{expected}");
         address(
-            &format!("catchup-source=http://h/{placeholder}"),
+            &format!("catchup-source=http://h/{{utc}}/{placeholder}"),
             "http://h/1",
             "Europe/Paris",
             Some(&expected),
@@ -200,6 +216,14 @@ fn an_archive_whose_address_has_an_unknown_placeholder_has_no_addresses() {
         "{duration:x}",
         "{utc}/$TIME.ts",
         "{Q}",
+        "{(x)yyyy}",
+        // None of these names the start, so that the live programme would come.
+        "fixed",
+        "?lutc={lutc}&duration={duration}",
+        "?start=%start%",
+        "?start=[start]",
+        "?start=$(start)",
+        "?start=:start",
     ] {
         let live = "http://h/1";
         address(&format!("catchup-source=http://h/{placeholder}"), live, "UTC", None);
@@ -353,7 +377,7 @@ fn the_guide_names_a_programme_in_the_archive_on_the_servers_of_the_playlist_onl
     check(of_time, Some("7:x"), Some("http://h/a/7:x?u=1774744200"));
     check(of_time, None, None);
     check("catchup=vod catchup-source=http://v/{catchup-id}", Some("7.mp4"), Some("http://v/7.mp4"));
-    check("catchup=append catchup-source=&id={catchup-id}", Some("7"), Some("http://h:80/live/1.ts&id=7"));
+    check("catchup=append catchup-source=&id={catchup-id}", Some("7"), Some("http://h:80/live/1.ts?id=7"));
     // The whole address.
     check("catchup=vod", Some("http://h:80/vod/7.ts"), Some("http://h:80/vod/7.ts"));
     for elsewhere in

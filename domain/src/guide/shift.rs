@@ -21,7 +21,8 @@ pub fn offset_of_attributes(attributes: &[(String, String)]) -> i16 {
 
 /// Reads hours as playlists write them, such as `+1`, `-3.5`, `5,75` or `05:30`, into minutes.
 fn offset_of_hours(text: &str) -> Option<i16> {
-    let text = text.trim();
+    // The minus sign of typesetting.
+    let text = text.trim().replacen('\u{2212}', "-", 1);
     let minutes = match text.split_once(':') {
         Some((hours, minutes)) => {
             let sign = if hours.starts_with('-') { -1.0 } else { 1.0 };
@@ -29,7 +30,7 @@ fn offset_of_hours(text: &str) -> Option<i16> {
             let of_hour = minutes.parse::<f64>().ok().filter(|it| is_part && *it < 60.0)?;
             sign * (number(hours)?.abs() * 60.0 + of_hour)
         }
-        None => number(text)? * 60.0,
+        None => number(&text)? * 60.0,
     };
     let minutes = Some(minutes.round()).filter(|it| (LISTED_MIN..=LISTED_MAX).contains(it));
     // The range fits.
@@ -53,6 +54,7 @@ mod tests {
             ("+1", 60),
             (" -3 ", -180),
             ("-3.5", -210),
+            ("\u{2212}3.5", -210),
             ("5,75", 345),
             ("0.01", 1),
             ("05:30", 330),

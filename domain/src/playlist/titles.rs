@@ -12,7 +12,7 @@ use crate::playlist::content::StreamContent;
 use crate::playlist::delta::film_id;
 use crate::source_url::SourceUrl;
 use crate::stream::{StreamOverrides, StreamProperties};
-use crate::vod::episode_name::episode_name;
+use crate::vod::episode_name::known_episode_name;
 use crate::vod::{EpisodeFacts, FoundEpisode, TitleFacts, TitleKind};
 
 /// The namespace of the ids that are made from addresses and names. Changing it would make all titles new ones.
@@ -82,7 +82,7 @@ pub fn listed_title(properties: StreamProperties, rule: StreamOverrides) -> Opti
             file: ListedFile::Film { address, extension },
         });
     }
-    let parsed = episode_name(&name);
+    let parsed = known_episode_name(&name);
     let names = [parsed.map_or("", |it| it.series), &group, &name];
     // Marks of language and quality stay, because such versions are series of their own.
     let series = names.into_iter().find(|it| !it.is_empty()).unwrap_or_default();

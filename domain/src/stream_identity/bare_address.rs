@@ -102,7 +102,7 @@ pub(super) fn write_bare(
         let rest = &rest[..rest.find('#').unwrap_or(rest.len())];
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
         for part in path.split('/').skip(1) {
-            let is_known = part.is_empty() || logins.iter().any(|it| it == part);
+            let is_known = part.is_empty() || logins.iter().any(|it| it == part) || has_token_parameter(part);
             let is_random = !is_known && form == BareForm::WithoutRandomParts && is_token(stem(part));
             is_guess |= is_random;
             // What is left out still has its place, so that shorter addresses do not become equal.
@@ -149,6 +149,12 @@ fn stem(part: &str) -> &str {
         Some((stem, extension)) if extension.len() <= 4 => stem,
         _ => part,
     }
+}
+
+/// Returns whether a part of a path contains a token with its name, as in `hdnts=exp=1~acl=*~hmac=ab`.
+fn has_token_parameter(part: &str) -> bool {
+    let mut parameters = part.split(['~', ';', ',']).filter_map(|it| it.split_once('='));
+    parameters.any(|(name, _)| is_token_parameter(name))
 }
 
 fn is_token_parameter(name: &str) -> bool {
@@ -206,6 +212,8 @@ mod tests {
             ("http://h/a/1.ts?hdnts=exp=1~acl=*~hmac=ab", Some("h/a/1.ts")),
             ("http://h/a/1.ts?x=9f86d081884c7d659a2feaa0c55ad015", Some("h/a/1.ts")),
             ("http://h/a/1.ts?X-Amz-Date=1&t=1764470400", Some("h/a/1.ts")),
+            ("http://h/hdnts=exp=1~acl=/*~hmac=ab/ch1/news.ts", Some("h/*/*/ch1/news.ts")),
+            ("http://h/token=abc,1/ch1;x=2/news.ts", Some("h/*/ch1;x=2/news.ts")),
             ("http://u:p@h/anna/hunter2/news.ts", Some("h/*/*/news.ts")),
             ("http://h/live/other/login/7.ts", Some("h/live/7")),
             ("http://h/live/other/login/7.ts#program=2", Some("h/live/7#2")),

@@ -3,6 +3,8 @@
 
 use std::hash::{BuildHasher, Hash, RandomState};
 
+use icu_normalizer::ComposingNormalizerBorrowed;
+
 use super::IdentityKey;
 use super::bare_address::{BareForm, may_have_random_parts, without_usual_port, write_bare};
 use super::marks::{MarkReader, Marks};
@@ -152,7 +154,7 @@ impl KeyReader {
         hash
     }
 
-    /// Returns the hash of a name regardless of case and of the number of spaces.
+    /// Returns the hash of a name regardless of case, of the number of spaces, and of how its accents are encoded.
     fn name(&mut self, name: &str) -> u64 {
         if !counts(name) {
             return 0;
@@ -161,7 +163,10 @@ impl KeyReader {
         for word in name.split_whitespace() {
             match word.is_ascii() {
                 true => self.buffer.push_str(word),
-                false => self.buffer.extend(word.chars().flat_map(char::to_lowercase)),
+                false => {
+                    let composed = ComposingNormalizerBorrowed::new_nfc().normalize(word);
+                    self.buffer.extend(composed.chars().flat_map(char::to_lowercase));
+                }
             }
             self.buffer.push(' ');
         }
@@ -208,6 +213,20 @@ mod tests {
         }
         for text in ["1", "news.uk", "Нет", "none.uk"] {
             assert!(counts(text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn names_are_equal_however_case_spaces_and_accents_are_written() {
+        let mut reader = KeyReader::new(Vec::new());
+        let mut name =
+            |name: &str| reader.read(&StreamProperties::new(name, SourceUrl::new("http://h/1"))).name;
+        for (one, other, is_equal) in [
+            ("Caf\u{e9} TV", "Cafe\u{301}  tv", true),
+            ("\u{c9}tat", "e\u{301}tat", true),
+            ("Cafe TV", "Caf\u{e9} TV", false),
+        ] {
+            assert_eq!(name(one) == name(other), is_equal, "{one} {other}");
         }
     }
 

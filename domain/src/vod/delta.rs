@@ -89,6 +89,13 @@ impl KnownRelations {
         }
     }
 
+    /// Notes relations whose provider ids are not listed, but whose titles are. `is_listed` gets the title and the category.
+    pub fn list_titles(&mut self, is_listed: impl Fn(TitleId, VodCategoryId) -> bool) {
+        for item in self.items.values_mut() {
+            item.is_listed |= is_listed(item.title, item.category);
+        }
+    }
+
     /// Returns how many of the relations that are not stale the provider lists again, among those of these categories. Call
     /// after all ids were listed.
     pub fn seen_again(&self, is_asked: impl Fn(VodCategoryId) -> bool) -> SeenAgain {

@@ -3,6 +3,8 @@
 //! Providers write `EN - Heat (1995) 4K`, `|DE| Heat [UHD]` or `Heat - 1995`. The same title is recognised by its words and
 //! its year; what is left over distinguishes versions.
 
+use std::borrow::Cow;
+
 use crate::guide::words::WordSplitter;
 use crate::name_cleaning::is_film_version;
 
@@ -22,6 +24,8 @@ const TITLES_WITH_YEARS: [&str; 9] = [
     "space 1999",
     "wonder woman 1984",
 ];
+/// Ends of names of video files.
+const FILE_ENDS: [&str; 5] = ["mkv", "mp4", "avi", "ts", "m4v"];
 /// Marks at the beginning of a name that are read at most.
 const PREFIXES_MAX: usize = 3;
 /// Maximum length of a label, in characters.
@@ -41,8 +45,9 @@ pub struct TitleName {
 impl TitleName {
     /// Reads a name.
     pub fn new(name: &str) -> Self {
+        let spaced = spaced(name.trim());
         let mut label = Vec::new();
-        let mut rest = name.trim();
+        let mut rest = spaced.as_ref();
         for _ in 0..PREFIXES_MAX {
             let Some((mark, after)) = leading_mark(rest) else { break };
             label.push(mark);
@@ -70,6 +75,16 @@ impl TitleName {
         super::shorten(&mut label, LABEL_CHARS_MAX);
         Self { words, year, label }
     }
+}
+
+/// Returns the name of a file with spaces: `Night.Ferry.1998.1080p.mkv`, `Night_Ferry_1998`.
+fn spaced(name: &str) -> Cow<'_, str> {
+    let is_file = !name.contains(' ') && name.matches(['.', '_']).count() >= 2;
+    if !is_file {
+        return Cow::Borrowed(name);
+    }
+    let stem = name.rsplit_once('.').filter(|it| FILE_ENDS.contains(&it.1)).map_or(name, |it| it.0);
+    Cow::Owned(stem.replace(['.', '_'], " "))
 }
 
 fn words_of(text: &str) -> String {
@@ -220,6 +235,9 @@ mod tests {
             ("Blade Runner 2049", "blade runner 2049", None, ""),
             ("Blade Runner 2049 (2017)", "blade runner 2049", Some(2017), ""),
             ("Night Ferry 1998", "night ferry", Some(1998), ""),
+            ("Night.Ferry.1998.1080p.mkv", "night ferry", Some(1998), "1080p"),
+            ("Night_Ferry_1998", "night ferry", Some(1998), ""),
+            ("S.W.A.T.", "s w a t", None, ""),
             ("Night Ferry 1998 4K", "night ferry", Some(1998), "4K"),
             ("EN - Night Ferry 1998 HEVC MULTI", "night ferry", Some(1998), "EN MULTI HEVC"),
             ("Wonder Woman 1984", "wonder woman 1984", None, ""),

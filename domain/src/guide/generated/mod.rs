@@ -21,6 +21,7 @@ use crate::guide::programme::{LocalText, Programme, ProgrammeIcon};
 use crate::pattern::TEXT_BYTES_MAX;
 
 pub use self::properties::{GuidePropertyError, STREAM_INDEX_MAX};
+pub(crate) use self::when::month;
 
 /// Maximum number of programmes of one answer: 14 days of the shortest ones, and some more.
 pub const PROGRAMMES_MAX: usize = 5_000;

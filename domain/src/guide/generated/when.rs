@@ -140,7 +140,7 @@ fn date(values: &Values, today: Date) -> Option<Date> {
 }
 
 /// Returns a month by its number or name, which may be abbreviated.
-fn month(text: &str) -> Option<i8> {
+pub(crate) fn month(text: &str) -> Option<i8> {
     if let Ok(number) = text.parse() {
         return (1..=12).contains(&number).then_some(number);
     }

@@ -45,7 +45,7 @@ pub(super) fn plain_letter(it: char) -> Option<char> {
 
 /// Returns whether a character is a mark by itself.
 fn is_symbol(it: char) -> bool {
-    matches!(it, '🆕' | '🈟' | '🈞' | '🈢' | '🈑')
+    matches!(it, '🆕' | '🈟' | '🈞' | '🈢' | '🈑' | '🔴')
 }
 
 /// Returns whether a character is a part of a mark wherever it is.

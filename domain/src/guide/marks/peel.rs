@@ -110,7 +110,8 @@ impl<'a> Peeler<'a> {
         let run = &self.rest[before.len()..];
         // A single letter can belong to the word before it.
         let is_apart = run.starts_with(' ') || before.is_empty() || run.chars().count() > 1;
-        if let Some(marks) = group(&plain(run), false).filter(|_| is_apart) {
+        let run_marks = || group(&plain(run), false).or_else(|| glued(plain(run).trim()));
+        if let Some(marks) = run_marks().filter(|_| is_apart) {
             return self.take(before, marks);
         }
         // Only the last word, after others in the same letters.
@@ -362,6 +363,15 @@ fn group_part(text: &str) -> Option<(Marks, bool)> {
     let (one, is_certain) = group_part(one)?;
     let (other, is_other_certain) = group_part(other)?;
     Some((joined(one, other), is_certain || is_other_certain))
+}
+
+/// Returns the marks of two words without a space between them, as in `ᴸᶦᵛᵉᴺᵉʷ`.
+fn glued(text: &str) -> Option<Marks> {
+    let word = |it: &str| meaning(it).filter(|word| it.len() > 1 && *word != Word::Other).map(marks_of);
+    text.char_indices().find_map(|(at, _)| {
+        let (one, other) = text.split_at(at);
+        Some(joined(word(one)?, word(other)?))
+    })
 }
 
 fn joined(mut one: Marks, other: Marks) -> Marks {

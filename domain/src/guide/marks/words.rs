@@ -20,7 +20,7 @@ pub(super) enum Word {
 /// The words in brackets or in superscript letters, in lower case. The first column is the language.
 pub(super) const WORDS: &[(&str, Word, &[&str])] = &[
     ("", Word::New, &["n", "🆕", "🈟"]),
-    ("", Word::Live, &["l", "🈢"]),
+    ("", Word::Live, &["l", "🈢", "🔴"]),
     ("", Word::Repeat, &["r", "🈞"]),
     ("", Word::Uhd, &["uhd", "uhdtv", "4k", "8k", "ultra hd", "2160p"]),
     ("", Word::Hd, &["hd", "hdtv", "fhd", "full hd", "1080p", "1080i", "720p"]),

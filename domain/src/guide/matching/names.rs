@@ -261,8 +261,8 @@ impl Parts {
         }
     }
 
-    /// Takes away a country at the beginning, whose name or code is written as providers mark their lists: in capitals. Codes
-    /// that are words as well need a name that is not in capitals, a stated quality, or a `#` before them. Returns whether there was one.
+    /// Takes away a country at the beginning: its name, or its code in capitals, as providers mark their lists. Codes that are
+    /// words as well need a name that is not in capitals, a stated quality, or a `#` before them. Returns whether there was one.
     fn take_leading_country(&mut self, lead: Lead) -> bool {
         let Some((country, n)) = self.leading_country(lead).filter(|_| self.found.country.is_none()) else {
             return false;
@@ -281,19 +281,24 @@ impl Parts {
     /// Returns the country at the beginning, and the number of its words.
     fn leading_country(&self, lead: Lead) -> Option<(Country, usize)> {
         let [first, second, ..] = self.words.as_slice() else { return None };
+        // `France Deux` is a station, as `France 2` is.
+        let is_station = |n: usize| self.words[n..].iter().all(|it| digits(&it.text).is_some());
+        let of_two = Country::from_name(&format!("{}{}", first.text, second.text));
+        if let Some(country) = of_two.filter(|_| second.before == Gap::Space && !is_station(2)) {
+            return Some((country, 2));
+        }
+        if let Some(country) = Country::from_name(&first.text).filter(|_| !is_station(1)) {
+            return Some((country, 1));
+        }
         if !first.is_upper {
             return None;
-        }
-        let of_two = Country::from_name(&format!("{}{}", first.text, second.text));
-        if let Some(country) = of_two.filter(|_| second.is_upper && second.before == Gap::Space) {
-            return Some((country, 2));
         }
         let is_shouted =
             self.words[1..].iter().all(|it| it.is_upper || !it.text.chars().any(char::is_alphabetic));
         let is_code = self.has_quality || self.is_marked || first.text == "us";
         let is_word = is_common_word(&first.text) && is_shouted && !is_code && lead != Lead::Always;
         let of_code = Country::from_code(&first.text).filter(|_| !is_word);
-        Some((of_code.or_else(|| Country::from_name(&first.text))?, 1))
+        Some((of_code?, 1))
     }
 
     /// Takes away what follows a name: `(US)`, `| DE`, ` UK`, `Germany`, `(Backup)`.
@@ -323,7 +328,11 @@ impl Parts {
         if word.before < Gap::Space || !core_is_left {
             return false;
         }
-        let code = Country::from_code(&word.text).filter(|_| word.is_upper && !is_common_word(&word.text));
+        // In capitals among other words, `US` is not the word.
+        let is_shouted =
+            || self.words[..at].iter().all(|it| it.is_upper || !it.text.chars().any(char::is_alphabetic));
+        let is_word = is_common_word(&word.text) && is_shouted();
+        let code = Country::from_code(&word.text).filter(|_| word.is_upper && !is_word);
         let name = Country::from_name(&word.text);
         if let Some(country) = code {
             self.found.country = self.found.country.or(Some(country));

@@ -1,7 +1,7 @@
 //! Times in guides.
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
+use jiff::tz::{TimeZone, TimeZoneDatabase};
 
 /// Seconds of a day.
 const DAY: i64 = 86_400;
@@ -9,8 +9,9 @@ const DAY: i64 = 86_400;
 /// Reads a time as guides write it, into seconds since 1970-01-01.
 ///
 /// The DTD asks for `YYYYMMDDhhmmss +0200` or any beginning of it; times without a zone are in UTC. Also read, because
-/// guides have them: a zone without the blank before it, with two digits or with a colon; names of zones; ISO 8601;
-/// fractions of a second; hour 24; and plain seconds since 1970-01-01.
+/// guides have them: a zone without the blank before it, with two digits or with a colon; names of zones, `UTC+3`, and a
+/// remark behind the zone; ISO 8601, also without its hyphens; fractions of a second; hour 24; and plain seconds or
+/// milliseconds since 1970-01-01.
 pub fn parse_time(text: &str) -> Option<i64> {
     parse_time_in(text, None)
 }
@@ -20,6 +21,9 @@ pub fn parse_time(text: &str) -> Option<i64> {
 pub fn parse_time_in(text: &str, of_source: Option<&TimeZone>) -> Option<i64> {
     let text = text.trim();
     let bytes = text.as_bytes();
+    if let Some(time) = milliseconds(text) {
+        return Some(time);
+    }
     let (digits, length) = date_digits(bytes)?;
     let n = |range: std::ops::Range<usize>| {
         digits[range].iter().fold(0, |number, it| number * 10 + i64::from(*it))
@@ -42,9 +46,16 @@ pub fn parse_time_in(text: &str, of_source: Option<&TimeZone>) -> Option<i64> {
     let rest = fraction_end(rest).trim();
     let time = match of_source {
         Some(zone) if rest.is_empty() => time_of_clock(of_clock, zone)?,
-        _ => of_clock - zone(rest)?,
+        _ => time_in_stated_zone(of_clock, rest)?,
     };
     (TIME_MIN..=TIME_MAX).contains(&time).then_some(time)
+}
+
+/// Reads milliseconds since 1970-01-01 into seconds. Later ones than 2030 could be dates that lack a digit.
+fn milliseconds(text: &str) -> Option<i64> {
+    let is_number = text.len() == 13 && text.bytes().all(|it| it.is_ascii_digit());
+    let number = is_number.then(|| text.parse::<i64>().ok())??;
+    (1_000_000_000_000..1_900_000_000_000).contains(&number).then_some(number / 1000)
 }
 
 /// The number of digits and of bytes of a date.
@@ -74,16 +85,18 @@ fn date_digits(bytes: &[u8]) -> Option<([u8; 14], DateLength)> {
         .then_some((digits, DateLength { digits: n_digits, bytes: at }))
 }
 
-/// Returns whether a byte separates two parts of a date in ISO 8601: a digit follows, and the date began with one.
+/// Returns whether a byte separates two parts of a date in ISO 8601: a digit follows, and the date began with one. Without
+/// hyphens, only date and time are separated.
 fn is_separator(bytes: &[u8], at: usize, n_digits: usize) -> bool {
     let is_digit_next = bytes.get(at + 1).is_some_and(u8::is_ascii_digit);
     let is_iso = bytes.get(4) == Some(&b'-');
+    let is_compact = n_digits == 8 && at == 8;
     let fits = match bytes[at] {
         b'-' => n_digits == 4 || n_digits == 6,
         b':' => n_digits == 10 || n_digits == 12,
         _ => n_digits == 8,
     };
-    is_iso && is_digit_next && fits
+    (is_iso || is_compact) && is_digit_next && fits
 }
 
 /// Skips a fraction of a second.
@@ -100,9 +113,26 @@ fn time_of_clock(shown: i64, zone: &TimeZone) -> Option<i64> {
     zone.to_timestamp(clock).ok().map(|it| it.as_second())
 }
 
+/// Returns the time at which the clock of the zone that a text states shows this. A zone with a slash is one of the IANA
+/// database.
+fn time_in_stated_zone(shown: i64, text: &str) -> Option<i64> {
+    // A remark repeats the zone: `+0100 (CET)`.
+    let stated = text.split_once('(').map_or(text, |it| it.0).trim();
+    let stated = if stated.is_empty() { text.trim_matches(['(', ')']) } else { stated };
+    match stated.contains('/') {
+        true => time_of_clock(shown, &TimeZoneDatabase::bundled().get(stated).ok()?),
+        false => Some(shown - zone(stated)?),
+    }
+}
+
 /// Returns the distance of a zone from UTC in seconds. No zone means UTC.
 fn zone(text: &str) -> Option<i64> {
-    let text = text.trim();
+    // `UTC+3`; the minus sign of typesetting.
+    let is_named =
+        text.get(..3).is_some_and(|it| ["UTC", "GMT"].iter().any(|name| it.eq_ignore_ascii_case(name)));
+    let distance = if is_named { text[3..].trim() } else { text.trim() };
+    let distance = distance.replacen('\u{2212}', "-", 1);
+    let text = if distance.starts_with(['+', '-']) { distance.as_str() } else { text.trim() };
     let (sign, rest) = match text.as_bytes().first() {
         None => return Some(0),
         Some(b'+') => (1, &text[1..]),
@@ -222,6 +252,23 @@ mod tests {
         ] {
             assert_eq!(parse_time(text), Some(AT), "{text}");
         }
+        for text in [
+            "20240506203015 UTC+2",
+            "20240506203015 GMT+0200",
+            "20240506163015 utc-2",
+            "20240506203015 Europe/Berlin",
+            "20240506163015 \u{2212}0200",
+            "20240506183015 +0000 (UTC)",
+            "20240506203015 (CEST)",
+            "20240506T183015Z",
+            "20240506T183015",
+            "20240506 183015",
+            "20240506 203015 +0200",
+            "1715020215000",
+            "1715020215999",
+        ] {
+            assert_eq!(parse_time(text), Some(AT), "{text}");
+        }
         for (text, time) in [
             ("202405061830", AT - 15),
             ("202405061830 +0000", AT - 15),
@@ -282,6 +329,12 @@ mod tests {
             "20240506183061",
             "20240506183015 +9900",
             "20240506183015 NOWHERE",
+            "20240506183015 Nowhere/City",
+            "20240506183015 UTC+99",
+            "2024050618301",
+            "06.05.2024 18:30",
+            "05/06/2024 18:30",
+            "20240506T",
             "20240506183015 +020000",
             "202405061830159",
             "00000000000000",

@@ -35,6 +35,10 @@ use crate::stream::RequestHeaders;
 /// Maximum number of addresses of guides that one first line names.
 pub const GUIDE_URLS_MAX: usize = 200;
 
+/// The attributes of a first line with addresses of guides.
+const GUIDE_ATTRIBUTES: [&str; 7] =
+    ["x-tvg-url", "url-tvg", "tvg-url", "x-tvg-urls", "tvg-urls", "epg-url", "url-epg"];
+
 /// The parser. Push bytes as they arrive, then call `finish`.
 ///
 /// Neither it nor its fields are `Debug`, because an incomplete line may contain a part of a password.
@@ -167,8 +171,8 @@ impl ItemReader {
         if let Some(rest) = text::after_prefix(line, "#EXTINF") {
             self.extinf(number, rest, out);
         } else if let Some(rest) = text::after_prefix(line, "#EXTGRP") {
-            self.group = self.display_text(number, rest.trim_start_matches(':'), out);
-        } else if let Some(rest) = text::after_prefix(line, "#EXTVLCOPT:") {
+            self.group = self.display_text(number, text::unquote(rest.trim_start_matches(':').trim()), out);
+        } else if let Some(rest) = text::after_prefix(line, "#EXTVLCOPT") {
             self.player_option(number, rest, out);
         } else if let Some(rest) = text::after_prefix(line, "#EXTHTTP:") {
             self.json_headers(number, rest, out);
@@ -195,11 +199,10 @@ impl ItemReader {
         let mut header = PlaylistHeader::default();
         let (mut n_dropped, mut n_guides_dropped) = (0, 0);
         let found = extinf::attributes(rest, |key, value| {
-            let is_guide = ["x-tvg-url", "url-tvg", "tvg-url"].iter().any(|it| key.eq_ignore_ascii_case(it));
+            let is_guide = GUIDE_ATTRIBUTES.iter().any(|it| key.eq_ignore_ascii_case(it));
             let value = text::clean(value);
             if is_guide {
-                let urls = value.split(',').map(str::trim).filter(|it| is_address(it)).map(SourceUrl::new);
-                for url in urls {
+                for url in text::addresses(&value).filter(|it| is_address(it)).map(SourceUrl::new) {
                     match header.guide_urls.contains(&url) {
                         true => {}
                         false if header.guide_urls.len() >= GUIDE_URLS_MAX => n_guides_dropped += 1,

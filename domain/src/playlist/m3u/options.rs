@@ -138,6 +138,8 @@ pub(crate) fn for_each_option(list: &str, mut take: impl FnMut(&str, String)) {
     let mut rest = text::unquote(list.trim());
     for _ in 0..LIST_OPTIONS_MAX {
         rest = rest.trim_start_matches(|it: char| matches!(it, '|' | '&') || it.is_whitespace());
+        // `&amp;`: the list was escaped as for XML.
+        rest = text::after_prefix(rest, "amp;").unwrap_or(rest);
         if rest.is_empty() {
             return;
         }
@@ -208,6 +210,7 @@ fn query_start(text: &str) -> Option<usize> {
 /// parameters, unless a known option follows.
 fn starts_next(in_query: bool, separator: &str, behind: &str) -> bool {
     let behind = behind.trim_start();
+    let behind = text::after_prefix(behind, "amp;").unwrap_or(behind);
     if behind.is_empty() || behind.starts_with(['|', '&']) {
         return true;
     }
@@ -278,6 +281,7 @@ mod tests {
             "\"User-Agent=Box/1.0&Referer=https://s.example/w&Origin=https://s.example\"",
             " User-Agent = Box/1.0 & Referer = https://s.example/w | Origin = https://s.example ",
             "|User-Agent=Box/1.0&&Referer=https://s.example/w|&Origin=https://s.example|",
+            "User-Agent=Box/1.0&amp;Referer=https://s.example/w&amp;Origin=https://s.example",
             "User-Agent: Box/1.0|Referer: https://s.example/w|Origin: https://s.example",
             "User-Agent%3DBox%2F1.0%26Referer%3Dhttps%3A%2F%2Fs.example%2Fw%26Origin%3Dhttps%3A%2F%2Fs.example",
         ] {
@@ -304,6 +308,7 @@ mod tests {
             ("seekable=0&flag&X-A=1", "seekable=0;X-A=1;"),
             ("!X-A=1&-X-B=2", "X-A=1;X-B=2;"),
             ("drmScheme=clearkey&drmLicense=00:11", "drmScheme=clearkey;drmLicense=00:11;"),
+            ("Referer=http://r/?a=1&amp;b=2&amp;User-Agent=X", "Referer=http://r/?a=1&amp;b=2;User-Agent=X;"),
             ("=&==|", ""),
         ] {
             check(&format!("http://h/1|{options}"), "http://h/1", expected);

@@ -5,10 +5,12 @@ use super::{ItemReader, Out, PlaylistProblemKind, text};
 use crate::entry_details::{OptionForm, PLAYER_OPTIONS_MAX, PlayerOption};
 
 impl ItemReader {
-    /// `http-user-agent=…` and similar ones, as VLC has them; other options are kept for players.
+    /// `:http-user-agent=…` and similar ones, as VLC has them; other options are kept for players. People also write the
+    /// option as on the command line, `--http-user-agent=…`, with or without the colon.
     pub(super) fn player_option(&mut self, number: u64, rest: &str, out: Out<'_>) {
         let Some((name, value)) = rest.split_once('=') else { return };
-        let name = name.trim().trim_start_matches('-');
+        let name =
+            name.trim_start_matches(|it: char| matches!(it, ':' | '-') || it.is_whitespace()).trim_end();
         self.option(number, OptionForm::Vlc, name, text::unquote(value.trim()), out);
     }
 
@@ -17,14 +19,18 @@ impl ItemReader {
         let Some((name, value)) = rest.split_once('=') else { return };
         let (name, value) = (name.trim(), value.trim());
         self.keep_option(number, OptionForm::Kodi, name, value, out);
-        if meaning(name) == Some(OptionMeaning::HeaderList) {
-            self.header_list(number, value, out);
+        match meaning(name) {
+            Some(OptionMeaning::HeaderList) => self.header_list(number, value, out),
+            Some(OptionMeaning::Header(header)) => {
+                self.request_header(number, header, text::unquote(value), out);
+            }
+            _ => {}
         }
     }
 
-    /// `{"User-Agent": "…", "Cookie": "…"}`.
+    /// `{"User-Agent": "…", "Cookie": "…"}`, also inside of `{"headers": …}`.
     pub(super) fn json_headers(&mut self, number: u64, rest: &str, out: Out<'_>) {
-        let Ok(map) = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(rest.trim()) else {
+        let Some(map) = json_object(rest.trim()) else {
             return self.problem(
                 number,
                 PlaylistProblemKind::BadHeader,
@@ -32,7 +38,9 @@ impl ItemReader {
                 out,
             );
         };
-        for (name, value) in &map {
+        let inner = map.get("headers").and_then(serde_json::Value::as_object);
+        let outer = map.iter().filter(|it| inner.is_none() || it.0 != "headers");
+        for (name, value) in outer.chain(inner.into_iter().flatten()) {
             match value {
                 serde_json::Value::String(value) => self.named_header(number, name, value, out),
                 serde_json::Value::Number(value) => self.named_header(number, name, &value.to_string(), out),
@@ -102,4 +110,13 @@ impl ItemReader {
             self.problem(number, PlaylistProblemKind::BadHeader, "a request header cannot be used", out);
         }
     }
+}
+
+/// Reads a JSON object, also one with the quotes of Python: `{'User-Agent': 'Box'}`.
+fn json_object(text: &str) -> Option<serde_json::Map<String, serde_json::Value>> {
+    let with_single_quotes = || {
+        let is_replaceable = !text.contains(['"', '\\']);
+        is_replaceable.then(|| serde_json::from_str(&text.replace('\'', "\"")).ok())?
+    };
+    serde_json::from_str(text).ok().or_else(with_single_quotes)
 }

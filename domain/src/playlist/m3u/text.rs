@@ -75,6 +75,22 @@ pub(crate) fn clean(text: &str) -> String {
     text.trim().to_owned()
 }
 
+/// Returns the addresses of a list. Behind the question mark of an address, a sign separates two of them only if the next one
+/// begins there: parameters contain commas, too.
+pub(crate) fn addresses(list: &str) -> impl Iterator<Item = &str> {
+    let is_separator = |it: char| matches!(it, ',' | ';' | '|') || it.is_whitespace();
+    let is_start = move |at: &usize| {
+        let begins = ["http://", "https://"].iter().any(|it| after_prefix(&list[*at..], it).is_some());
+        begins && list[..*at].ends_with(is_separator)
+    };
+    let starts = list.char_indices().map(|it| it.0).filter(is_start).chain([list.len()]);
+    starts
+        .scan(0, move |from, to| Some(&list[std::mem::replace(from, to)..to]))
+        .map(|it| it.split_once(',').filter(|it| !it.0.contains('?')).map_or(it, |it| it.0))
+        .map(move |it| it.trim_matches(is_separator))
+        .filter(|it| !it.is_empty())
+}
+
 /// Removes one pair of quotes around the text.
 pub(crate) fn unquote(text: &str) -> &str {
     let between = |quote: char| text.strip_prefix(quote)?.strip_suffix(quote);
@@ -96,4 +112,27 @@ pub(crate) fn after_prefix_bytes<'a>(text: &'a [u8], prefix: &[u8]) -> Option<&'
 pub(crate) fn percent_decode(text: &str) -> String {
     let bytes: Cow<'_, [u8]> = percent_encoding::percent_decode_str(text).into();
     decode(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_a_list_are_separated_where_the_next_one_begins() {
+        for (list, expected) in [
+            ("", &[][..]),
+            ("http://g/1", &["http://g/1"]),
+            ("http://g/1,http://g/2", &["http://g/1", "http://g/2"]),
+            (" http://g/1 ; HTTPS://g/2 ,", &["http://g/1", "HTTPS://g/2"]),
+            ("http://g/1 http://g/2|http://g/3", &["http://g/1", "http://g/2", "http://g/3"]),
+            ("http://g/1?a=1,2,http://g/2", &["http://g/1?a=1,2", "http://g/2"]),
+            ("http://g/?of=http://h/1", &["http://g/?of=http://h/1"]),
+            ("http://g/1,x", &["http://g/1"]),
+            ("none,http://g/1", &["none", "http://g/1"]),
+            ("é,http://g/1", &["é", "http://g/1"]),
+        ] {
+            assert_eq!(addresses(list).collect::<Vec<_>>(), expected, "{list}");
+        }
+    }
 }

@@ -462,11 +462,39 @@ impl<'a> Landing<'a> {
         if self.landed.n_found == 0 && self.is_anything_asked() {
             return Err(LandError::Empty);
         }
-        let seen_again = self.known.seen_again(|it| self.is_asked(it));
+        let mut seen_again = self.known.seen_again(|it| self.is_asked(it));
+        if !self.sync.is_confirmed && !seen_again.is_plausible() {
+            self.find_renumbered(found)?;
+            seen_again = self.known.seen_again(|it| self.is_asked(it));
+        }
         if !self.sync.is_confirmed && !seen_again.is_plausible() {
             let SeenAgain { n_known, n_seen } = seen_again;
             return Err(LandError::Unfamiliar { n_known, n_seen });
         }
+        Ok(())
+    }
+
+    /// Counts known titles as listed whose provider has given them other ids: those with the same id of an external catalogue,
+    /// with the same name and year, or with the same name in the same category.
+    fn find_renumbered<L: FoundTitles + ?Sized>(&mut self, found: &L) -> Result<(), LandError> {
+        let (mut listed, mut listed_in) = (HashSet::new(), HashSet::new());
+        self.each(found, |landing, mut found| {
+            landing.names.keep_good(&mut found.facts.ids);
+            let name = TitleName::new(found.name());
+            found.facts.year = found.facts.year.or(name.year);
+            if let Belongs::To(title, _) = landing.index.find(identity(&found, &name)) {
+                listed_in.insert((title, found.category));
+                if found.facts.year.is_some() || !found.facts.ids.is_empty() {
+                    listed.insert(title);
+                }
+            }
+            Ok(())
+        })?;
+        let index = &self.index;
+        self.known.list_titles(|title, category| {
+            let title = index.current(title);
+            listed.contains(&title) || listed_in.contains(&(title, category))
+        });
         Ok(())
     }
 
@@ -551,6 +579,15 @@ impl<'a> Landing<'a> {
         name: &TitleName,
     ) -> Result<(), LandError> {
         let belongs = self.index.find(identity(&found, name));
+        if found.facts.ids.is_empty()
+            && let Belongs::To(to, MatchReason::NameAndYear) = &belongs
+            && *to != title
+            && self.is_renamed(title, relation, name)?
+        {
+            // The provider has numbered its titles anew.
+            let to = *to;
+            return self.move_to(title, to, relation, MatchReason::NameAndYear, found, name);
+        }
         let stays = found.facts.ids.is_empty() || matches!(&belongs, Belongs::To(to, _) if *to == title);
         if !stays
             && let Some(stored) = self.titles.get(title)?
@@ -585,6 +622,13 @@ impl<'a> Landing<'a> {
         }
         self.index.put(identity(&found, name), title, false);
         Ok(self.changes.push(title, TitleChange::Update { relation, found: Box::new(found) })?)
+    }
+
+    /// Returns whether a known relation had another name, and no ids that tell which title it is.
+    fn is_renamed(&self, title: TitleId, relation: RelationId, name: &TitleName) -> Result<bool, LandError> {
+        let stored = self.titles.get(title)?;
+        let before = stored.as_ref().and_then(|it| it.relation(relation)).filter(|it| !it.is_pinned);
+        Ok(before.is_some_and(|it| it.ids().is_empty() && TitleName::new(it.name()).words != name.words))
     }
 
     fn move_to(

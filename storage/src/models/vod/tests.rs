@@ -308,6 +308,34 @@ fn an_empty_list_and_one_without_most_titles_change_nothing_until_an_admin_confi
     assert_eq!((landed.n_stale, shelf.only_stale().len()), (6, 6));
 }
 
+/// Apps, favourites and positions use the numbers of titles.
+#[test]
+fn titles_keep_their_numbers_when_the_provider_numbers_its_list_anew() {
+    let films = |shelf: &Shelf, first: u32| -> Vec<FoundTitle> {
+        let name = |it: u32| if it < 6 { format!("Film {it} ({})", 2001 + it) } else { format!("Film {it}") };
+        (0..9).map(|it| shelf.film(&(first + it).to_string(), &name(it), "")).collect()
+    };
+    let mut shelf = Shelf::new();
+    shelf.land(ACCOUNT, &films(&shelf, 300)).unwrap();
+    let numbers = |shelf: &Shelf| -> Vec<_> { shelf.list().into_iter().map(|it| (it.0, it.1)).collect() };
+    let before = numbers(&shelf);
+    // All ids are new; some are those of other films before; and all of them are.
+    for first in [900, 904, 905, 896] {
+        shelf.land(ACCOUNT, &films(&shelf, first)).unwrap();
+        assert_eq!(numbers(&shelf), before, "{first}");
+        for title in shelf.list() {
+            let stored = shelf.titles.get(TitleId::movie(title.0).unwrap()).unwrap().unwrap();
+            let position = before.iter().position(|it| it.0 == title.0).unwrap() as u32;
+            let played = &stored.relations[0];
+            assert_eq!(played.provider_id, (first + position).to_string(), "{first}: {}", title.1);
+            assert!(!played.is_stale());
+        }
+    }
+    // Another list is still refused.
+    let other: Vec<_> = (0..9).map(|it| shelf.film(&format!("7{it}"), &format!("Other {it}"), "")).collect();
+    assert!(matches!(shelf.land(ACCOUNT, &other), Err(LandError::Unfamiliar { n_seen: 0, .. })));
+}
+
 impl Shelf {
     /// Lists the provider's ids of stale relations.
     fn only_stale(&self) -> Vec<String> {

@@ -261,6 +261,7 @@ fn every_kind_of_line_end_is_accepted() {
 fn an_entry_has_a_name_an_address_and_the_directives_between_them() {
     let entry = r#"1 "A" http://h/1 group=News"#;
     check("group directive", "#EXTINF:-1,A\n#EXTGRP:News\nhttp://h/1", &[entry]);
+    check("in quotes", "#EXTINF:-1,A\n#EXTGRP:\"News\"\nhttp://h/1", &[entry]);
     check("before", "#EXTGRP: News\n#EXTINF:-1,A\nhttp://h/1", &[r#"2 "A" http://h/1 group=News"#]);
     check(
         "for all entries until the next one",
@@ -321,6 +322,12 @@ fn request_headers_are_found_in_every_notation() {
     check("VLC, quoted", "#EXTVLCOPT:http-user-agent=\"Box\"\nhttp://h/1", " agent=Box");
     check("VLC, referrer", "#EXTVLCOPT: http-referrer=http://r/\nhttp://h/1", " referrer=http://r/");
     check("VLC, spelled as in HTTP", "#EXTVLCOPT:http-referer=http://r/\nhttp://h/1", " referrer=http://r/");
+    for line in
+        [":http-user-agent=X", "--http-user-agent=X", ":--http-user-agent=X", " : http-user-agent = 'X'"]
+    {
+        check("VLC, as on its command line", &format!("#EXTVLCOPT{line}\nhttp://h/1"), " agent=X");
+        check("VLC, two colons", &format!("#EXTVLCOPT:{line}\nhttp://h/1"), " agent=X");
+    }
     check(
         "VLC, another option",
         "#EXTVLCOPT:network-caching=1000\n#EXTVLCOPT:x\nhttp://h/1",
@@ -331,6 +338,17 @@ fn request_headers_are_found_in_every_notation() {
         r#"#EXTHTTP:{"User-Agent":"Box","cookie":"a=b","X-N":7}
 http://h/1"#,
         " agent=Box X-N: 7 Cookie: a=b",
+    );
+    check(
+        "JSON, in an object of its own",
+        "#EXTHTTP:{\"headers\":{\"User-Agent\":\"Box\"},\"X-N\":7}\nhttp://h/1",
+        " agent=Box X-N: 7",
+    );
+    check("JSON, with the quotes of Python", "#EXTHTTP:{'User-Agent': 'Box'}\nhttp://h/1", " agent=Box");
+    check(
+        "Kodi, a property for its own transfers",
+        "#KODIPROP:http-user-agent=Box\nhttp://h/1",
+        " agent=Box [Kodi http-user-agent=Box]",
     );
     check(
         "Kodi",
@@ -370,6 +388,7 @@ fn invalid_request_headers_are_reported() {
     reported(r#"#EXTHTTP:{"Host":"other"}"#);
     reported(r#"#EXTHTTP:{"a b":"c"}"#);
     reported(r#"#EXTHTTP:{"a":{}}"#);
+    reported(r#"#EXTHTTP:{"headers":[]}"#);
     reported("#EXTHTTP:[]");
     reported("#EXTHTTP:{");
     reported(&format!("#EXTVLCOPT:http-user-agent={}", "x".repeat(5000)));
