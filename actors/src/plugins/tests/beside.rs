@@ -51,7 +51,11 @@ async fn what_a_plugin_writes_beside_its_code_stays_and_never_runs_as_its_code()
     };
     bench.plugins.update(&key, install, async {}).await.unwrap();
     assert_eq!(bench.returned(&key, "main").await, seen(4, 2, Value::Null), "after an update");
-    assert_eq!(fs::read_to_string(code.join("helper.py")).unwrap(), "VERSION = 2", "its code is as installed");
+    assert_eq!(
+        fs::read_to_string(code.join("helper.py")).unwrap(),
+        "VERSION = 2",
+        "its code is as installed"
+    );
     assert!(!code.join("runs.txt").exists());
 
     let files = bench.settings.folders.data.join("my-writer/files");
@@ -59,7 +63,10 @@ async fn what_a_plugin_writes_beside_its_code_stays_and_never_runs_as_its_code()
     fs::write(code.join("settings.json"), "another default").unwrap();
     bench.plugins.reload(&key).await.unwrap();
     let replaced = bench.returned(&key, "main").await;
-    assert_eq!(replaced["settings"], "mine", "a changed file that the package changes, too, is kept: {replaced}");
+    assert_eq!(
+        replaced["settings"], "mine",
+        "a changed file that the package changes, too, is kept: {replaced}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
