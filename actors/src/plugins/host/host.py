@@ -265,6 +265,9 @@ class Host:
         beside = importlib.import_module(f"{COMPAT}.beside").FolderBesideCode(self.folder, self.data_dir, self.logger)
         beside.update()
         sys.path_hooks.insert(0, beside.importer)
+        # Its packages are beside its files.
+        real = [str(Path(self.data_dir).parent), *self.packages, *(params.get("folders") or [])]
+        importlib.import_module(f"{COMPAT}.data_paths").install(self.data_dir, real)
         self.plugin = load(beside, self.packages)
         return {
             "protocol": PROTOCOL,

@@ -107,3 +107,32 @@ async fn a_damaged_folder_beside_the_code_is_made_whole_and_leads_nowhere_else()
     assert_eq!(fs::read_to_string(table).unwrap(), "1");
     assert_eq!(fs::read_to_string(outside).unwrap(), "secret");
 }
+
+/// Existing plugins name the data folder of their host. The machine may have such a folder, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn paths_below_data_are_files_of_the_plugin_unless_they_are_granted() {
+    let bench = Bench::new();
+    let code = acting(
+        "from pathlib import Path\nimport shutil, tempfile\n\
+         os.makedirs('/data/exports', exist_ok=True)\n\
+         with open('/data/exports/a.csv', 'w') as file:\n    file.write('1')\n\
+         Path('/data/plugins/demo/notes').write_text('2')\n\
+         shutil.copyfile('/data/exports/a.csv', '/data/exports/b.csv')\n\
+         os.replace(b'/data/exports/b.csv', '/data/exports/../exports/c.csv')\n\
+         with tempfile.NamedTemporaryFile(dir='/data/exports'):\n    n_files = len(list(Path('/data/exports').iterdir()))\n\
+         refused = []\n\
+         for path in ['/data/../etc/written', '/database/x', '/data/granted-elsewhere/x']:\n\
+         \x20   try:\n        open(path, 'w').close()\n    except OSError:\n        refused.append(path)\n\
+         return {'names': sorted(os.listdir('/data/exports')), 'n': n_files, 'refused': refused,\n\
+         \x20   'notes': Path(__file__).with_name('notes').read_text(), 'is_there': os.path.isfile('/data/exports/a.csv')}",
+    );
+    let granted = json!({"permissions": {"files": ["/data/granted-elsewhere:write"]}});
+    let key = bench.install("demo", &code, granted);
+    bench.start();
+    bench.until(&key, PluginState::Ready).await;
+    let expected = json!({"names": ["a.csv", "c.csv"], "n": 3, "notes": "2", "is_there": true,
+        "refused": ["/data/../etc/written", "/database/x", "/data/granted-elsewhere/x"]});
+    assert_eq!(bench.returned(&key, "main").await, expected);
+    let exports = bench.settings.folders.data.join("demo/files/exports");
+    assert_eq!(fs::read_to_string(exports.join("c.csv")).unwrap(), "1");
+}
