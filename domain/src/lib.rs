@@ -92,6 +92,7 @@ pub mod query;
 pub mod recording;
 pub mod secret;
 pub mod server_group;
+pub mod service_key;
 pub mod setting;
 pub mod settings;
 pub mod source_url;

@@ -6,10 +6,12 @@ use actors::{Cluster, ClusterView, NodeState};
 use cluster::{NodeInfo, written_version};
 use domain::cluster::certificate::NodeCertificate;
 use domain::cluster::version::{
-    ClusterVersion, FIRST_VERSION, MemberVersions, OWN_VERSIONS, VersionRange, raised_version, unfit,
+    ClusterVersion, FIRST_VERSION, MemberVersions, OWN_VERSIONS, SERVICE_KEYS_VERSION, VersionRange,
+    raised_version, unfit,
 };
 use serde::{Deserialize, Serialize};
 use services::written_version::CLUSTER_VERSION_ID;
+use storage::records::separate_service_keys;
 use storage::{Store, Table, View, Write};
 
 use super::NodeError;
@@ -107,6 +109,9 @@ pub fn raise(
     if to > from {
         write.put(&ClusterVersion { version: to })?;
     }
+    if to >= SERVICE_KEYS_VERSION {
+        separate_service_keys(write)?;
+    }
     Ok(Raised { from, to })
 }
 
@@ -126,6 +131,10 @@ mod tests {
     use domain::cluster::record::NodeId;
     use domain::cluster::token::NodeRole;
     use domain::cluster::version::PLUGIN_VALUES_VERSION;
+    use domain::core_settings::COMPLETION_SETTINGS;
+    use domain::service_key::ServiceKey;
+    use domain::setting::CoreSetting;
+    use serde_json::json;
     use services::written_version::may_have;
     use storage::records::schema;
     use uuid::Uuid;
@@ -185,6 +194,25 @@ mod tests {
         assert_eq!(raised(&store, false).unwrap(), Raised { from: FIRST_VERSION, to: newest });
         assert_eq!(written.get(), newest);
         assert_eq!(raised(&store, true).unwrap(), Raised { from: newest, to: newest });
+    }
+
+    #[test]
+    fn a_raised_version_moves_the_keys_of_services_out_of_the_settings() {
+        let store = Store::temporary(schema()).unwrap();
+        let value = json!({ "tmdb_api_key": "abc", "completion_enabled": true });
+        let (key, name) = (COMPLETION_SETTINGS.to_owned(), String::new());
+        store
+            .write_blocking(move |write| {
+                write.put(&CoreSetting { id: 1, key, name, value })?;
+                write.put(&certificate(1, None))
+            })
+            .unwrap();
+        raised(&store, true).unwrap();
+        let keys = store.collection::<ServiceKey>().all().unwrap();
+        assert_eq!(keys.iter().map(|it| it.value.expose()).collect::<Vec<_>>(), ["abc"]);
+        let settings = store.collection::<CoreSetting>().all().unwrap();
+        assert!(!settings[0].value.to_string().contains("abc"), "{settings:?}");
+        assert_eq!(settings[0].value["completion_enabled"], true);
     }
 
     #[test]

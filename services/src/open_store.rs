@@ -6,13 +6,15 @@ use std::path::PathBuf;
 
 use config::DataFolder;
 use domain::account::{Account, PlaylistLocation};
+use domain::cluster::version::SERVICE_KEYS_VERSION;
 use domain::guide::source::GuideSource;
-use storage::records::schema;
+use storage::records::{schema, separate_service_keys};
 use storage::{Store, create_folder};
 use tracing::{error, info, warn};
 
 use crate::backups::PendingRestore;
 use crate::files::{Files, Folder};
+use crate::written_version::may_have;
 
 /// Error while opening the data folder.
 #[derive(Debug, thiserror::Error)]
@@ -103,6 +105,9 @@ pub fn complete(store: &Store) -> Result<(), storage::Error> {
     storage::seed(store)?;
     storage::link_logos(store)?;
     storage::drop_unused_stream_ids(store)?;
+    if may_have(store, SERVICE_KEYS_VERSION)? {
+        store.write_blocking(separate_service_keys)?;
+    }
     Ok(())
 }
 

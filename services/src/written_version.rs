@@ -1,7 +1,7 @@
 //! The version of their data that the nodes of a cluster write, as a store says.
 
 use domain::cluster::version::{ClusterVersion, FIRST_VERSION};
-use storage::Store;
+use storage::{Store, Write};
 
 /// The only record of [`ClusterVersion`].
 pub const CLUSTER_VERSION_ID: u32 = 1;
@@ -11,6 +11,13 @@ pub const CLUSTER_VERSION_ID: u32 = 1;
 pub fn may_have(store: &Store, version: u32) -> storage::Result<bool> {
     let is_shared = store.log_status().borrow().is_some();
     Ok(!is_shared || written(store)? >= version)
+}
+
+/// Returns the same inside a write to this store.
+pub fn may_put(write: &Write<'_>, store: &Store, version: u32) -> storage::Result<bool> {
+    let is_shared = store.log_status().borrow().is_some();
+    let record = write.get::<ClusterVersion>(CLUSTER_VERSION_ID)?;
+    Ok(!is_shared || record.map_or(FIRST_VERSION, |it| it.version) >= version)
 }
 
 /// Returns the version that the nodes write, as this store says. Blocks.

@@ -5,7 +5,12 @@ mod slow {
     use std::fs;
 
     use actors::now_ms;
+    use domain::plugin::MASK;
+    use domain::service_key::ServiceKey;
+    use domain::setting::CoreSetting;
     use serde_json::{Value, json};
+    use storage::Store;
+    use storage::records::schema;
 
     use crate::guide::fixture::guide;
     use crate::support::api::Api;
@@ -24,6 +29,8 @@ mod slow {
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\n....";
     /// The password at the provider.
     const SECRET: &str = "hunter22";
+    /// The settings of the completion of films.
+    const COMPLETION: &str = "/api/core/settings/14/";
     const KID: &str = "kid";
     const KID_PASSWORD: &str = "a password of the kid";
 
@@ -94,6 +101,10 @@ mod slow {
         // It passes changes on, also of what it does not show itself.
         edge.creates("Sport").await;
         attic.lists(&["News", "Sport"]).await;
+        let key = json!({ "value": { "tmdb_api_key": SECRET } });
+        assert_eq!(attic.api.patch(COMPLETION, key).await.status, 200);
+        let shown = async || edge.api.get(COMPLETION).await.body["value"]["tmdb_api_key"].clone();
+        until_async("the mask of the key", async || shown().await == MASK).await;
 
         // Nobody plays the channel: a full node opens it, and keeps it for the viewer of the edge.
         let player = plays(&edge, &path).await;
@@ -115,6 +126,15 @@ mod slow {
         let memory = fs::read_to_string(edge.machine.folder.path().join("node.json")).unwrap();
         let file: Value = serde_json::from_str(&memory).unwrap();
         assert_eq!((&file["role"], &file["data_keys"]["provider"]), (&json!("edge"), &Value::Null));
+        let machine = edge.stops().await;
+        let reading = tokio::task::spawn_blocking(move || {
+            let root = machine.folder.path();
+            let store = Store::open(&root.join("store"), &root.join("key"), schema()).expect("a store");
+            let keys = store.collection::<ServiceKey>().all().expect("keys");
+            let settings = store.collection::<CoreSetting>().all().expect("settings");
+            assert!(keys.is_empty() && settings.iter().all(|it| !it.value.to_string().contains(SECRET)));
+        });
+        reading.await.expect("a thread");
     }
 
     /// Returns a machine that providers recognise by the user agent of its requests.

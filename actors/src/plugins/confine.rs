@@ -215,6 +215,16 @@ fn walk(path: &Path, work: &mut impl FnMut(&Path, &fs::Metadata) -> io::Result<(
     Ok(())
 }
 
+/// Returns the folders outside of its own that a plugin may use, in the order of its permissions.
+pub(super) fn granted(permissions: &Permissions, folders: &PluginFolders) -> Vec<PathBuf> {
+    let places = permissions.files.iter().map(|it| match &it.place {
+        FilePlace::Recordings => folders.recordings.clone(),
+        FilePlace::Logos => folders.logos.clone(),
+        FilePlace::Folder(path) => path.into(),
+    });
+    places.collect()
+}
+
 /// Returns the restrictions of a plugin. Blocks.
 pub(super) fn confinement(
     permissions: &Permissions,
@@ -229,12 +239,7 @@ pub(super) fn confinement(
     readable.extend([own.code.clone(), own.environment.clone(), PathBuf::from("/proc/self")]);
     readable.extend(python.iter().flat_map(|it| it.folders.clone()));
     let mut writable = vec![own.data.clone()];
-    for access in &permissions.files {
-        let path = match &access.place {
-            FilePlace::Recordings => folders.recordings.clone(),
-            FilePlace::Logos => folders.logos.clone(),
-            FilePlace::Folder(path) => path.into(),
-        };
+    for (access, path) in permissions.files.iter().zip(granted(permissions, folders)) {
         if access.is_write { writable.push(path) } else { readable.push(path) }
     }
     let mut executable = loaders();

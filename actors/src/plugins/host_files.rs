@@ -9,10 +9,12 @@ pub(super) const WHEELS: &str = include_str!("host/wheels.py");
 /// The program that installs packages from an index.
 pub(super) const FETCH: &str = include_str!("host/fetch.py");
 
-/// The modules that existing plugins import, by their names.
-const COMPAT: [(&str, &str); 13] = [
+/// The modules that existing plugins import, and those that these need, by their names.
+const COMPAT: [(&str, &str); 15] = [
     ("__init__", include_str!("host/compat/__init__.py")),
+    ("beside", include_str!("host/compat/beside.py")),
     ("clock", include_str!("host/compat/clock.py")),
+    ("data_paths", include_str!("host/compat/data_paths.py")),
     ("errors", include_str!("host/compat/errors.py")),
     ("finder", include_str!("host/compat/finder.py")),
     ("keys", include_str!("host/compat/keys.py")),

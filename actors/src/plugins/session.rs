@@ -30,7 +30,7 @@ use super::life::{Life, settings_of};
 use super::log::{LINE_BYTES_MAX, PluginLog};
 use super::run::{RunRequest, RunResult, RunStage};
 use super::tokens::HeldToken;
-use super::{InstalledPlugin, PluginNote, PluginNotification};
+use super::{InstalledPlugin, PluginNote, PluginNotification, confine};
 use crate::clock::now_ms;
 
 /// Maximum number of messages that wait to be sent or handled.
@@ -114,6 +114,7 @@ impl Life {
     ) -> SessionEnd {
         let (settings, mut hidden) = settings_of(&installed);
         let permissions = installed.permissions().unwrap_or_else(Permissions::none);
+        let granted = self.parts().map(|it| confine::granted(&permissions, &it.settings.folders));
         let caller = Arc::new(PluginCaller { key: self.key.clone(), permissions });
         // A plugin without a socket could not use one.
         let token = Some(caller.clone()).filter(|it| it.permissions.network);
@@ -149,6 +150,7 @@ impl Life {
                 "actions": actions,
                 "api": api,
                 "data_dir": data_dir,
+                "folders": granted,
                 "time_zone": time_zone,
                 "reason": "start",
             }),

@@ -9,6 +9,7 @@
 //!   1        what nodes write that announce no versions
 //!   2        the configuration names its version, and `cluster init` begins with that
 //!   3        the values that plugins store are records
+//!   4        keys for services are records of full nodes, and no longer in the core settings
 //! ```
 
 use std::fmt;
@@ -21,8 +22,11 @@ pub const FIRST_VERSION: u32 = 1;
 /// The version from which on the values that plugins store are records.
 pub const PLUGIN_VALUES_VERSION: u32 = 3;
 
+/// The version from which on keys for services are records of their own.
+pub const SERVICE_KEYS_VERSION: u32 = 4;
+
 /// The versions that this version of the gateway reads. It writes each of them.
-pub const OWN_VERSIONS: VersionRange = VersionRange { oldest: 1, newest: 3 };
+pub const OWN_VERSIONS: VersionRange = VersionRange { oldest: 1, newest: 4 };
 
 /// The versions that a node reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

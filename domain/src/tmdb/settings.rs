@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::plugin::MASK;
 use crate::secret::Secret;
 
-/// Member with the key. It is stored encrypted, and never shown.
+/// Member with the key, or with the mask for one that has a [record](crate::service_key::ServiceKey) of its own.
 pub const API_KEY_MEMBER: &str = "tmdb_api_key";
 /// Maximum length of the key and of the address, in bytes.
 const TEXT_BYTES_MAX: usize = 1_024;

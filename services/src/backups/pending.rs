@@ -15,8 +15,9 @@ use std::path::{Path, PathBuf};
 use config::DataFolder;
 use domain::cluster::certificate::{ClusterAuthority, NodeCertificate, SealedKeys};
 use domain::cluster::token::JoinTicket;
-use domain::cluster::version::{ClusterVersion, PLUGIN_VALUES_VERSION};
+use domain::cluster::version::{ClusterVersion, FIRST_VERSION, PLUGIN_VALUES_VERSION, SERVICE_KEYS_VERSION};
 use domain::plugin::PluginValue;
+use domain::service_key::ServiceKey;
 use storage::backup::{BackupError, UnlockedArchive};
 use storage::guide::GUIDES_FOLDER;
 use storage::log::{LogKeys, LogPosition, copy_local_records, copy_records, restore_snapshot};
@@ -93,7 +94,7 @@ impl PendingRestore {
     ) -> Result<(), BackupError> {
         let restore = || {
             let present = Store::open(&self.root.join("store"), key_file, schema())?;
-            if has_plugin_values(archive) && written(&present)? < PLUGIN_VALUES_VERSION {
+            if needed_version(archive) > written(&present)? {
                 return Err(BackupError::NotFinalized);
             }
             self.restore(archive, key_file)?;
@@ -263,10 +264,13 @@ impl PendingRestore {
     }
 }
 
-/// Returns whether plugins ever stored values there: a snapshot then names their collection, also without records.
-fn has_plugin_values(archive: &UnlockedArchive) -> bool {
-    let mut collections = archive.manifest().collections.iter();
-    collections.any(|it| it.name == PluginValue::COLLECTION && it.next_id > 1)
+/// Returns the version of the cluster that a back-up needs: a snapshot names each collection that ever had records.
+fn needed_version(archive: &UnlockedArchive) -> u32 {
+    let added =
+        [(PluginValue::COLLECTION, PLUGIN_VALUES_VERSION), (ServiceKey::COLLECTION, SERVICE_KEYS_VERSION)];
+    let collections = archive.manifest().collections.iter().filter(|it| it.next_id > 1);
+    let needed = collections.filter_map(|it| added.iter().find(|added| added.0 == it.name));
+    needed.map(|it| it.1).max().unwrap_or(FIRST_VERSION)
 }
 
 fn io_error(what: &'static str) -> impl FnOnce(io::Error) -> BackupError {
@@ -309,7 +313,7 @@ mod tests {
     use domain::secret::Secret;
     use storage::backup::{Archive, BackupSecret, create_backup};
     use storage::log::create_snapshot;
-    use storage::records::{remove_plugin_values, set_plugin_value};
+    use storage::records::{remove_plugin_values, set_plugin_value, set_service_key};
     use tempfile::TempDir;
 
     use super::*;
@@ -463,6 +467,13 @@ mod tests {
         store.close();
         drop(store);
         restored(&archive).unwrap();
+        // Keys for services came later.
+        let store = open_store(&from).unwrap();
+        let key = Some(Secret::new("1"));
+        store.write_blocking(move |write| set_service_key(write, ServiceKey::TMDB, key)).unwrap();
+        store.close();
+        drop(store);
+        assert!(matches!(restored(&backup(&from)), Err(BackupError::NotFinalized)));
     }
 
     #[test]

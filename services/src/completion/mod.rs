@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::{Fetch, FetchLimits, now_ms};
+use domain::service_key::ServiceKey;
 use domain::setting::CoreSetting;
 use domain::tmdb::CompletionSettings;
 use domain::vod::{CompletionOutcome, TitleId, TitleKind, VodSync};
@@ -235,8 +236,9 @@ async fn has_occasion(changes: &mut Changes) -> bool {
     loop {
         match changes.next().await {
             ChangeMessage::Changed(change)
-                if change.ids(CoreSetting::COLLECTION).is_none()
-                    && change.ids(VodSync::COLLECTION).is_none() => {}
+                if [CoreSetting::COLLECTION, ServiceKey::COLLECTION, VodSync::COLLECTION]
+                    .iter()
+                    .all(|it| change.ids(it).is_none()) => {}
             ChangeMessage::Changed(_) | ChangeMessage::Lagged => return true,
             ChangeMessage::Closed => return false,
         }

@@ -1,5 +1,6 @@
 //! Installed plugins: their folders and their records together. Nothing here runs code of a plugin.
 
+mod offers;
 mod processes;
 pub mod repositories;
 mod signature;

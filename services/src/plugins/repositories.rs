@@ -23,8 +23,11 @@ use media::spawn_blocking;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use storage::{Models, Write};
+use tokio::time::timeout;
 use url::Url;
 
+use super::offers::Failures;
+pub use super::offers::Offer;
 use super::signature::{WrongKey, check_key, is_signed_by};
 use crate::files::Files;
 
@@ -33,8 +36,8 @@ const MANIFEST_BYTES_MAX: u64 = 4 << 20;
 const ARCHIVE_BYTES_MAX: u64 = 200 << 20;
 /// Maximum length of the address of a repository, in bytes.
 const ADDRESS_BYTES_MAX: usize = 1_024;
-/// Age from which on a list is fetched again, in milliseconds: six hours.
-const AGE_MAX_MS: i64 = 6 * 3_600_000;
+/// Maximum time for a manifest that one request asks for.
+const MANIFEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Why a request about repositories fails. No text contains the address of a repository.
 #[derive(Debug, thiserror::Error)]
@@ -92,15 +95,6 @@ struct Listed {
     fetched_at: i64,
 }
 
-/// A plugin that a repository offers.
-#[derive(Clone, Debug)]
-pub struct Offer {
-    pub repository: PluginRepository,
-    pub plugin: OfferedPlugin,
-    /// The installed plugin that came from it.
-    pub installed: Option<PluginKey>,
-}
-
 /// An archive whose checksum is right, at its beginning.
 pub struct CheckedArchive {
     pub file: File,
@@ -115,6 +109,7 @@ pub struct Repositories {
     /// Has archives while they are checked.
     files: Files,
     lists: Mutex<HashMap<u32, Listed>>,
+    pub(super) failures: Failures,
 }
 
 /// Returns a client with these limits.
@@ -130,7 +125,7 @@ fn limited(fetch: &Fetch, bytes_max: u64, total_timeout: Duration) -> Fetch {
 
 impl Repositories {
     pub fn new(models: Models, fetch: Fetch, files: Files) -> Self {
-        Self { models, fetch, files, lists: Mutex::default() }
+        Self { models, fetch, files, lists: Mutex::default(), failures: Failures::default() }
     }
 
     /// Returns what is stored.
@@ -198,6 +193,7 @@ impl Repositories {
         })
         .await?;
         self.lists.lock().remove(&id);
+        self.failures.forget(id);
         Ok(())
     }
 
@@ -206,8 +202,22 @@ impl Repositories {
     /// # Errors
     /// It cannot be read, or its signature is wrong.
     pub async fn refresh(&self, id: u32) -> Result<PluginRepository, RepositoryError> {
+        self.refresh_within(id, MANIFEST_TIMEOUT).await
+    }
+
+    /// Does the same within this time.
+    pub(super) async fn refresh_within(
+        &self,
+        id: u32,
+        limit: Duration,
+    ) -> Result<PluginRepository, RepositoryError> {
         let known = self.stored().get(id).cloned().ok_or(RepositoryError::Unknown)?;
-        let read = self.read(&known).await;
+        // For a request that its client gives up.
+        self.failures.note(id, true);
+        let read = timeout(limit, self.read(&known)).await.unwrap_or_else(|_| {
+            Err(RepositoryError::Fetch(format!("it took longer than {} s", limit.as_secs())))
+        });
+        self.failures.note(id, read.is_err());
         let noted = match &read {
             Ok((listed, signature)) => PluginRepository {
                 name: named(listed),
@@ -230,28 +240,14 @@ impl Repositories {
         read.map(|_| result)
     }
 
-    /// Lists the plugins of all repositories, in the order in which these were added. Lists that are missing or old are
-    /// fetched; a repository that does not answer has those of its earlier list.
-    pub async fn offers(&self) -> Vec<Offer> {
-        for repository in self.stored().repositories {
-            let fetched_at = self.lists.lock().get(&repository.id).map(|it| it.fetched_at);
-            let is_fresh = fetched_at.is_some_and(|it| (0..AGE_MAX_MS).contains(&(now_ms() - it)));
-            if !is_fresh {
-                // The error is noted with the repository.
-                let _ = self.refresh(repository.id).await;
-            }
-        }
-        let (stored, lists) = (self.stored(), self.lists.lock());
-        let mut offers = Vec::new();
-        for repository in &stored.repositories {
-            let plugins = lists.get(&repository.id).map(|it| &it.manifest.plugins);
-            offers.extend(plugins.into_iter().flatten().map(|plugin| Offer {
-                repository: repository.clone(),
-                plugin: plugin.clone(),
-                installed: stored.installed_as(repository.id, &plugin.slug).cloned(),
-            }));
-        }
-        offers
+    /// Returns when the list of a repository was fetched last, since the start.
+    pub(super) fn fetched_at(&self, id: u32) -> Option<i64> {
+        self.lists.lock().get(&id).map(|it| it.fetched_at)
+    }
+
+    /// Returns the plugins of the last list of a repository.
+    pub(super) fn plugins(&self, id: u32) -> Vec<OfferedPlugin> {
+        self.lists.lock().get(&id).map(|it| it.manifest.plugins.clone()).unwrap_or_default()
     }
 
     /// Lists the versions of a plugin that can be installed, the latest one first.
@@ -361,7 +357,7 @@ impl Repositories {
 
     /// Fetches a manifest.
     async fn manifest(&self, url: &Url, reach: Reach) -> Result<(String, Distance), RepositoryError> {
-        let fetch = limited(&self.fetch, MANIFEST_BYTES_MAX, Duration::from_secs(60));
+        let fetch = limited(&self.fetch, MANIFEST_BYTES_MAX, MANIFEST_TIMEOUT);
         let body: FetchBody = fetch.get(url.as_str(), &RequestHeaders::default(), reach).await?;
         let origin = body.origin().unwrap_or(Distance::Public);
         let content = String::from_utf8(body.whole().await?).map_err(|_| RepositoryFault::Json)?;

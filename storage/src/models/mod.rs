@@ -31,6 +31,7 @@ use domain::plugin::{Plugin, PluginSchedules};
 use domain::recording::rules::{RecordingRule, RuleMemory};
 use domain::recording::{LeftFiles, Recording};
 use domain::server_group::{ServerGroup, ServerGroupMembers};
+use domain::service_key::ServiceKey;
 use domain::setting::CoreSetting;
 use domain::stream_profile::StreamProfile;
 use domain::tmdb::CompletionSettings;
@@ -84,6 +85,7 @@ pub struct Models {
     pub left_files: View<Table<LeftFiles>>,
     pub recording_rules: View<Table<RecordingRule>>,
     pub rule_memories: View<Table<RuleMemory>>,
+    pub service_keys: View<Table<ServiceKey>>,
     pub settings: View<Table<CoreSetting>>,
     pub stream_profiles: View<Table<StreamProfile>>,
     pub tuner_devices: View<Table<TunerDevice>>,
@@ -133,6 +135,7 @@ impl Models {
             left_files: store.table()?,
             recording_rules: store.table()?,
             rule_memories: store.table()?,
+            service_keys: store.table()?,
             settings: store.table()?,
             stream_profiles: store.table()?,
             tuner_devices: store.table()?,
@@ -160,7 +163,13 @@ impl Models {
     /// Returns how films and series are completed.
     pub fn completion_settings(&self) -> CompletionSettings {
         let settings = self.settings.load();
-        CompletionSettings::from_setting(settings.one_by("key", COMPLETION_SETTINGS).map(|it| &it.value))
+        let value = settings.one_by("key", COMPLETION_SETTINGS).map(|it| &it.value);
+        let mut completion = CompletionSettings::from_setting(value);
+        // Until all nodes of a cluster have the records, the key is in the setting.
+        if let Some(key) = self.service_keys.load().get(ServiceKey::TMDB) {
+            completion.api_key = Some(key.value.clone());
+        }
+        completion
     }
 
     /// Returns the server group of an account, with all its accounts.

@@ -26,6 +26,7 @@ mod recording;
 mod recording_rule;
 mod refresh;
 mod server_group;
+mod service_key;
 mod setting;
 mod stream;
 mod stream_ids;
@@ -44,6 +45,7 @@ pub use self::audit::append_audit_entry;
 pub use self::integration::{remove_integration, remove_runs_of_plugin};
 pub use self::personal_playlist::remove_playlists_of;
 pub use self::plugin::{remove_plugin_values, set_plugin_value};
+pub use self::service_key::{separate_service_keys, set_service_key};
 pub use self::vod::{category_key, category_link_key, external_id_key};
 
 use crate::record::Schema;
@@ -93,6 +95,7 @@ pub fn schema() -> Schema {
         .with::<domain::recording::rules::RuleMemory>()
         .with::<domain::secret::ServerKeys>()
         .with::<domain::server_group::ServerGroup>()
+        .with::<domain::service_key::ServiceKey>()
         .with::<domain::setting::CoreSetting>()
         .with::<domain::stream::Stream>()
         .with::<domain::stream_ids::StreamIdPage>()
@@ -114,7 +117,7 @@ pub fn schema() -> Schema {
 
 #[cfg(test)]
 mod tests {
-    use domain::cluster::version::{OWN_VERSIONS, PLUGIN_VALUES_VERSION};
+    use domain::cluster::version::{OWN_VERSIONS, SERVICE_KEYS_VERSION};
 
     use super::*;
     use crate::record::Sharing;
@@ -152,6 +155,7 @@ mod tests {
                 "plugin_values",
                 "plugins",
                 "profile_infos",
+                "service_keys",
                 "stream_ids",
                 "stream_profiles",
                 "streams",
@@ -174,18 +178,18 @@ mod tests {
         let shared = record_types.iter().filter(|it| it.sharing != Sharing::Local);
         let mut formats: Vec<_> = shared.map(|it| format!("{} {}", it.name, it.version)).collect();
         formats.sort_unstable();
-        let golden: Vec<_> = include_str!("../../tests/golden/shared-records-3.txt").lines().collect();
+        let golden: Vec<_> = include_str!("../../tests/golden/shared-records-4.txt").lines().collect();
         assert_eq!(formats, golden, "version {} of the cluster", OWN_VERSIONS.newest);
-        assert_eq!(OWN_VERSIONS.newest, 3, "shared-records-3.txt is of version 3");
-        let before: Vec<_> = include_str!("../../tests/golden/shared-records-2.txt").lines().collect();
-        assert!(before.iter().all(|it| golden.contains(it)), "nodes still write version 2");
+        assert_eq!(OWN_VERSIONS.newest, 4, "shared-records-4.txt is of version 4");
+        let before: Vec<_> = include_str!("../../tests/golden/shared-records-3.txt").lines().collect();
+        assert!(before.iter().all(|it| golden.contains(it)), "nodes still write version 3");
         let added: Vec<_> = golden.into_iter().filter(|it| !before.contains(it)).collect();
-        assert_eq!((added, PLUGIN_VALUES_VERSION), (vec!["plugin_values 1"], 3));
+        assert_eq!((added, SERVICE_KEYS_VERSION), (vec!["service_keys 1"], 4));
     }
 
     #[test]
     fn nodes_without_provider_secrets_get_only_the_secrets_that_viewers_need() {
-        // Viewers need most settings; the keys of services in others are in the same records.
+        // Settings are encrypted because earlier versions kept keys of services in them.
         let needed = ["logins", "logos", "output_profiles", "server_keys", "settings", "users"];
         assert_eq!(shared_as(Sharing::AllNodes, Some(true)), needed);
     }

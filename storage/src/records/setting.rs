@@ -7,7 +7,7 @@ use crate::record::{Keys, Record, Sharing};
 impl Record for CoreSetting {
     const COLLECTION: &'static str = "settings";
     const SHARING: Sharing = Sharing::AllNodes;
-    /// Some settings contain keys of services.
+    /// Earlier versions kept keys of services in them, and records in old files may still contain some.
     const SEALED: bool = true;
     const WAS_PLAIN: bool = true;
 

@@ -262,7 +262,13 @@ class Host:
         self.data_dir = params.get("data_dir")
         self.reason = params.get("reason", "start")
         self.logger.name = f"plugins.{self.key}"
-        self.plugin = load(self.folder, self.packages)
+        beside = importlib.import_module(f"{COMPAT}.beside").FolderBesideCode(self.folder, self.data_dir, self.logger)
+        beside.update()
+        sys.path_hooks.insert(0, beside.importer)
+        # Its packages are beside its files.
+        real = [str(Path(self.data_dir).parent), *self.packages, *(params.get("folders") or [])]
+        importlib.import_module(f"{COMPAT}.data_paths").install(self.data_dir, real)
+        self.plugin = load(beside, self.packages)
         return {
             "protocol": PROTOCOL,
             "name": attribute(self.plugin, "name", str),
@@ -373,23 +379,23 @@ def attribute(plugin, name, kind):
     return value if isinstance(value, kind) else None
 
 
-def load(folder, packages):
+def load(beside, packages):
     """Imports the plugin and creates it. Hyphens in the name of its folder and relative imports work."""
-    sys.path[:0] = [str(folder.parent), str(folder), *packages]
+    folder, shown = beside.code, str(beside.folder)
+    sys.path[:0] = [shown, *packages]
     name = re.sub(r"\W", "_", folder.name)
     name = f"_{name}" if name[0].isdigit() else name
-    package = folder / "__init__.py"
-    if package.is_file():
-        module = load_file(name, package, [str(folder)])
+    if (folder / "__init__.py").is_file():
+        module = load_file(beside.spec(name, "__init__.py", [str(folder)]))
         if not hasattr(module, "Plugin") and (folder / "plugin.py").is_file():
-            module = load_file(f"{name}.plugin", folder / "plugin.py")
+            module = load_file(beside.spec(f"{name}.plugin", "plugin.py"))
     else:
         parent = types.ModuleType(name)
-        parent.__path__ = [str(folder)]
+        parent.__path__ = [shown]
         sys.modules[name] = parent
         if not (folder / "plugin.py").is_file():
             raise ImportError("the plugin has neither plugin.py nor __init__.py")
-        module = load_file(f"{name}.plugin", folder / "plugin.py")
+        module = load_file(beside.spec(f"{name}.plugin", "plugin.py"))
     plugin = getattr(module, "Plugin", None)
     if plugin is None:
         if callable(getattr(module, "run", None)):
@@ -398,10 +404,9 @@ def load(folder, packages):
     return plugin()
 
 
-def load_file(name, path, search=None):
-    spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=search)
+def load_file(spec):
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
+    sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
 

@@ -2,6 +2,7 @@
 //!
 //! The launcher is the example of this crate, which is built together with its tests.
 
+mod beside;
 mod calls;
 mod limits;
 mod packages;

@@ -128,6 +128,11 @@ pub(crate) fn without_number_of_marks(programme: &Programme) -> Option<Programme
     is_added.then_some(before)
 }
 
+/// Returns whether a preferred text of a programme has marks.
+pub(crate) fn has_marks(programme: &Programme) -> bool {
+    marks_of(programme).is_some()
+}
+
 /// Returns the marks of the preferred texts.
 fn marks_of(programme: &Programme) -> Option<Marks> {
     let texts = [

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::normal_text::{FNV_BASIS, each_normal_byte, fnv};
 use super::weekly::CivilDay;
-use crate::guide::marks::{without_number_of_marks, year_of_title};
+use crate::guide::marks::{has_marks, without_number_of_marks, year_of_title};
 use crate::guide::programme::Programme;
 
 /// The identity of an episode: a hash, which is stored. Where a version computes another one than those before it, see
@@ -27,6 +27,18 @@ struct EpisodeTexts<'a> {
     description: Option<Cow<'a, str>>,
 }
 
+impl<'a> EpisodeTexts<'a> {
+    /// Returns the texts with their marks.
+    fn marked(programme: &'a Programme) -> Self {
+        Self {
+            title: Cow::Borrowed(programme.title()),
+            year: None,
+            sub_title: programme.sub_title().map(Cow::Borrowed),
+            description: programme.description().map(Cow::Borrowed),
+        }
+    }
+}
+
 impl EpisodeKey {
     /// Returns the identity of a programme: the episode id of the guide, season and episode, the subtitle or the description,
     /// the first that the guide has. Without any of them, guide channel and start identify it. Texts count without marks.
@@ -40,15 +52,19 @@ impl EpisodeKey {
         Self::from_texts(programme, &texts, guide_key)
     }
 
+    /// Returns the identity of a programme, and [those of former versions](Self::former_of). Almost all programmes have no
+    /// marks, and then nothing differs.
+    pub(super) fn with_former(programme: &Programme, guide_key: &str) -> (Self, Vec<Self>) {
+        match has_marks(programme) {
+            false => (Self::from_texts(programme, &EpisodeTexts::marked(programme), guide_key), Vec::new()),
+            true => (Self::from_programme(programme, guide_key), Self::former_of(programme, guide_key)),
+        }
+    }
+
     /// Returns the identities under which former versions stored the episode, as far as they differ from the present one:
     /// those of texts with their marks, and without a number that only a mark has.
     pub(super) fn former_of(programme: &Programme, guide_key: &str) -> Vec<Self> {
-        let texts = EpisodeTexts {
-            title: Cow::Borrowed(programme.title()),
-            year: None,
-            sub_title: programme.sub_title().map(Cow::Borrowed),
-            description: programme.description().map(Cow::Borrowed),
-        };
+        let texts = EpisodeTexts::marked(programme);
         let mut former = vec![Self::from_texts(programme, &texts, guide_key)];
         if let Some(unnumbered) = without_number_of_marks(programme) {
             former.push(Self::from_texts(&unnumbered, &texts, guide_key));

@@ -16,6 +16,7 @@ use super::shared::{Holder, Holders, UserEpisode};
 use super::{EpisodeKey, HORIZON_MS, QualityWish, RecordingRule, RuleMemory, RuleSelection};
 use crate::guide::matching::Quality;
 use crate::ids::{ChannelId, RecordingId, RecordingRuleId, UserId};
+use crate::recording::hash::Plain;
 use crate::recording::{RECORDING_MS_MAX, RecordedProgramme, Recording, RecordingStatus};
 
 /// How far the programme of a recording that a user made can move, in milliseconds.
@@ -156,7 +157,7 @@ pub(super) struct Plan<'i, 'a> {
     pub(super) input: &'i PlanInput<'a>,
     by_rule: HashMap<RecordingRuleId, Vec<&'i Arc<Recording>>>,
     /// Episodes that are scheduled, being recorded or complete.
-    taken: HashMap<UserEpisode, u32>,
+    taken: HashMap<UserEpisode, u32, Plain>,
     /// Recordings that take airings, to which further rules are added.
     pub(super) holders: Holders,
     pub(super) n_new: usize,
@@ -167,7 +168,7 @@ pub(super) struct Plan<'i, 'a> {
 impl<'i, 'a> Plan<'i, 'a> {
     fn new(input: &'i PlanInput<'a>, outcomes: Option<EpisodeOutcomes>) -> Self {
         let mut by_rule = HashMap::<_, Vec<_>>::new();
-        let (mut taken, mut holders) = (HashMap::new(), Holders::default());
+        let (mut taken, mut holders) = (HashMap::default(), Holders::default());
         for (at, it) in input.recordings.iter().enumerate() {
             holders.add(Holder::Recording(at), it);
             let Some(followed) = &it.followed else { continue };

@@ -252,13 +252,14 @@ impl ScannedChannel<'_, '_> {
         if subjects.is_empty() {
             return;
         }
+        let (episode, former_episodes) = EpisodeKey::with_former(&programme, self.key);
         let airing = Arc::new(Airing {
             guide_key: self.key.to_owned(),
             channels: Arc::clone(&self.channels),
             start: start_ms,
             end: end_ms,
-            episode: EpisodeKey::from_programme(&programme, self.key),
-            former_episodes: EpisodeKey::former_of(&programme, self.key),
+            episode,
+            former_episodes,
             is_new: programme.is_new(),
             is_repeat: programme.is_previously_shown(),
             programme: Some(RecordedProgramme::from_guide(&programme, id(), self.key)),

@@ -9,6 +9,7 @@ use super::plan::{Airing, Plan, is_edited, takes_episode};
 use super::{EpisodeKey, PlannedChange, RecordingRule, RuleSelection};
 use crate::ids::{RecordingId, RecordingRuleId, UserId};
 use crate::recording::airing::{DIFFERENCE_MAX_MS, are_near};
+use crate::recording::hash::Plain;
 use crate::recording::{FURTHER_RULES_MAX, Recording};
 
 /// The identity of an episode for one user.
@@ -24,9 +25,9 @@ pub(super) enum Holder {
 /// The recordings that take airings, by what identifies these.
 #[derive(Default)]
 pub(super) struct Holders {
-    by_episode: HashMap<UserEpisode, Holder>,
+    by_episode: HashMap<UserEpisode, Holder, Plain>,
     /// By owner and [`bucket`] of the start.
-    by_time: HashMap<(Option<UserId>, i64), Vec<Holder>>,
+    by_time: HashMap<(Option<UserId>, i64), Vec<Holder>, Plain>,
     /// The rules that want a recording that they have not made.
     wanted_by: BTreeMap<Holder, BTreeSet<RecordingRuleId>>,
 }
@@ -94,7 +95,7 @@ fn is_same_airing(one: &Airing, other: &Airing) -> bool {
 /// channels are of one episode too if they certainly show the same programme, whatever their guides say about the episode.
 pub(super) fn episodes(airings: &[Arc<Airing>]) -> Vec<Vec<usize>> {
     let mut episodes: Vec<Vec<usize>> = Vec::new();
-    let mut positions: HashMap<EpisodeKey, usize> = HashMap::new();
+    let mut positions: HashMap<EpisodeKey, usize, Plain> = HashMap::default();
     for (n, airing) in airings.iter().enumerate() {
         let before = airings.iter().take(n).rev();
         let mut near = before.take_while(|it| airing.start.saturating_sub(it.start) <= DIFFERENCE_MAX_MS);

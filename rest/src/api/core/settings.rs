@@ -7,6 +7,7 @@ use std::sync::Arc;
 use actors::{check_cron, check_time_zone};
 use config::{NetworkClass, NetworkRules, PublicUrl, wrong_level};
 use domain::backup_schedule::BackupSchedule;
+use domain::cluster::version::SERVICE_KEYS_VERSION;
 use domain::core_settings::{
     self, BACKUP_SETTINGS, COMPLETION_SETTINGS, DEFAULT_TIME_ZONE, DVR_SETTINGS, EPG_SETTINGS,
     HISTORY_SETTINGS, LIBRARY_SETTINGS, NAME_SETTINGS, NETWORK_ACCESS, PROXY_SETTINGS, SETTING_KEYS,
@@ -20,6 +21,7 @@ use domain::name_cleaning::NameCleaning;
 use domain::output_profile::OutputProfile;
 use domain::plugin::MASK;
 use domain::recording::DvrSettings;
+use domain::service_key::ServiceKey;
 use domain::setting::CoreSetting;
 use domain::stream_profile::StreamProfile;
 use domain::timeshift::TimeShiftSettings;
@@ -37,6 +39,8 @@ use serde_json::{Map, Value, json};
 use server::caller::Caller;
 use server::field_errors::FieldErrors;
 use server::reply::Refusal;
+use services::written_version::may_put;
+use storage::records::set_service_key;
 use storage::{Models, Write};
 
 use crate::context::{RestCall, RestContext};
@@ -120,11 +124,14 @@ pub(in crate::api) fn change_setting(
     change: impl FnOnce(Map<String, Value>) -> Map<String, Value>,
 ) -> Result<(), Refusal> {
     let stored = write.by::<CoreSetting>("key", key)?.into_iter().next();
-    let (id, before) = match stored {
+    let (id, mut before) = match stored {
         Some(setting) => (setting.id, members(&setting.value)),
         None => (write.next_id::<CoreSetting>()?, Map::new()),
     };
-    let value = with_stored_key(change(before.clone()), &before);
+    if key == COMPLETION_SETTINGS {
+        add_key(write, &mut before)?;
+    }
+    let mut value = with_stored_key(change(before.clone()), &before);
     check(write, context, key, &value)?;
     if let Some(caller) = caller.filter(|_| key == NETWORK_ACCESS) {
         let (rules, _) = NetworkRules::new(&context.config, Some(&value));
@@ -137,7 +144,34 @@ pub(in crate::api) fn change_setting(
         }
     }
     let name = SETTING_KEYS.iter().find(|it| it.0 == key).map_or(key, |it| it.1);
+    if key == COMPLETION_SETTINGS {
+        keep_key_apart(write, context, &mut value)?;
+    }
     write.put(&CoreSetting { id, key: key.to_owned(), name: name.to_owned(), value })?;
+    Ok(())
+}
+
+/// Puts the key of the completion into its settings, which have a mask in its place.
+fn add_key(write: &Write<'_>, settings: &mut Map<String, Value>) -> Result<(), Refusal> {
+    if let Some(stored) = write.get::<ServiceKey>(ServiceKey::TMDB)? {
+        settings.insert(API_KEY_MEMBER.to_owned(), stored.value.expose().into());
+    } else if settings.get(API_KEY_MEMBER).and_then(Value::as_str) == Some(MASK) {
+        settings.remove(API_KEY_MEMBER);
+    }
+    Ok(())
+}
+
+/// Moves the key of the completion into its own record, which edge nodes do not get.
+fn keep_key_apart(write: &mut Write<'_>, context: &RestContext, value: &mut Value) -> Result<(), Refusal> {
+    if may_put(write, &context.models.store, SERVICE_KEYS_VERSION)? {
+        let key = CompletionSettings::from_setting(Some(value)).api_key;
+        set_service_key(write, ServiceKey::TMDB, key.clone())?;
+        if let Some(members) = value.as_object_mut() {
+            members.remove(API_KEY_MEMBER);
+            // Every node shows that there is one.
+            members.extend(key.map(|_| (API_KEY_MEMBER.to_owned(), MASK.into())));
+        }
+    }
     Ok(())
 }
 
@@ -389,7 +423,19 @@ mod tests {
             "{}",
             refused.text
         );
+        // Edge nodes have the settings, and full nodes have the key as well.
+        let stored = rest.models.settings.load().one_by("key", "completion_settings").cloned().unwrap();
+        assert_eq!(stored.value[API_KEY_MEMBER], MASK);
+        assert_eq!(rest.models.service_keys.load().len(), 1);
         rest.admin("PATCH", path, json!({ "value": { "tmdb_api_key": "" } })).await;
+        assert_eq!(key(), None);
+        assert_eq!(rest.models.service_keys.load().len(), 0);
+        let again = json!({ "value": { "tmdb_api_key": MASK, "completion_enabled": true } });
+        assert_eq!(
+            rest.admin("PATCH", path, again).await.status,
+            200,
+            "a form that is older than the removal"
+        );
         assert_eq!(key(), None);
     }
 }

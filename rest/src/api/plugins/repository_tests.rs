@@ -2,9 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use data_encoding::HEXLOWER;
 use domain::plugin::PluginKey;
+use domain::plugin::repository::REPOSITORIES_KEY;
+use domain::setting::CoreSetting;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -22,16 +25,18 @@ const INSTALL: &str = "/api/plugins/repos/install/";
 struct Server {
     address: String,
     files: Arc<Mutex<HashMap<String, Vec<u8>>>>,
+    n_requests: Arc<AtomicUsize>,
 }
 
 impl Server {
     async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
-        let server = Self { address, files: Arc::default() };
-        let files = Arc::clone(&server.files);
+        let server = Self { address, files: Arc::default(), n_requests: Arc::default() };
+        let (files, n_requests) = (Arc::clone(&server.files), Arc::clone(&server.n_requests));
         tokio::spawn(async move {
             while let Ok((mut socket, _)) = listener.accept().await {
+                n_requests.fetch_add(1, Ordering::Relaxed);
                 let mut request = vec![0; 8192];
                 let n = socket.read(&mut request).await.unwrap_or_default();
                 let text = String::from_utf8_lossy(&request[..n]).into_owned();
@@ -175,4 +180,45 @@ async fn what_is_not_as_the_repository_states_is_refused_and_changes_nothing() {
     }
     assert_eq!(rest.standard("GET", REPOS, Value::Null).await.status, 403);
     assert_eq!(rest.standard("POST", INSTALL, wrong("1.0")).await.status, 403);
+}
+
+/// Gives the repositories other ids, so that nothing of them is in memory, as after a start of the gateway.
+async fn forget_lists(rest: &Rest) {
+    let mut setting =
+        CoreSetting::clone(rest.models.settings.load().one_by("key", REPOSITORIES_KEY).unwrap());
+    let last = setting.value["last_id"].as_u64().unwrap();
+    for repository in setting.value["repositories"].as_array_mut().unwrap() {
+        repository["id"] = json!(repository["id"].as_u64().unwrap() + last);
+    }
+    setting.value["last_id"] = json!(2 * last);
+    rest.models.store.write(move |write| write.put(&setting)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_repository_that_does_not_answer_is_asked_once_and_again_after_a_pause_or_when_an_admin_asks() {
+    const AVAILABLE: &str = "/api/plugins/repos/available/";
+    let (rest, good, dead) = (Rest::start().await, Server::start().await, Server::start().await);
+    for server in [&good, &dead] {
+        server.publish("1.0");
+        add(&rest, server).await;
+    }
+    let n_requests = || [&good, &dead].map(|it| it.n_requests.load(Ordering::Relaxed));
+    let available = async || {
+        let answer = rest.admin("GET", AVAILABLE, Value::Null).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.body["plugins"].as_array().unwrap().len()
+    };
+    assert_eq!((available().await, n_requests()), (2, [1, 1]), "both lists are in memory");
+    dead.files.lock().clear();
+    forget_lists(&rest).await;
+    assert_eq!(tokio::join!(available(), available()), (1, 1));
+    assert_eq!((available().await, n_requests()), (1, [2, 2]), "a request waits for the other one's fetch");
+    let list = rest.admin("GET", REPOS, Value::Null).await;
+    assert!(list.text.contains("does not answer"), "{}", list.text);
+
+    let id = rest.context.plugins.repositories.stored().repositories[1].id;
+    let refresh = async || rest.admin("POST", &format!("{REPOS}{id}/refresh/"), Value::Null).await.status;
+    assert_eq!((refresh().await, n_requests()), (502, [2, 3]), "an admin who asks for it need not wait");
+    dead.publish("1.0");
+    assert_eq!((refresh().await, available().await, n_requests()), (200, 2, [2, 4]));
 }

@@ -120,6 +120,7 @@ fn now() -> Vec<Value> {
         written_as("zone", &samples::weekly_recording_rule_in_zone()),
         written(&samples::rule_memory()),
         written(&samples::output_profile()),
+        written(&samples::service_key()),
         written(&samples::setting()),
         written(&samples::stream(1)),
         written_as("adult", &samples::adult_stream()),

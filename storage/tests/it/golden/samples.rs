@@ -49,6 +49,7 @@ use domain::recording::{
 };
 use domain::secret::{Secret, ServerKeys};
 use domain::server_group::ServerGroup;
+use domain::service_key::ServiceKey;
 use domain::setting::CoreSetting;
 use domain::source_url::SourceUrl;
 use domain::stream::{RequestHeaders, Stream, StreamOverrides, StreamProperties};
@@ -444,6 +445,10 @@ pub(super) fn login() -> DeviceLogin {
         agent: "player/1.0".to_owned(),
         browser: None,
     }
+}
+
+pub(super) fn service_key() -> ServiceKey {
+    ServiceKey { id: ServiceKey::TMDB, value: Secret::new("0123456789abcdef") }
 }
 
 pub(super) fn setting() -> CoreSetting {

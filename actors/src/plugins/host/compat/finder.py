@@ -72,6 +72,7 @@ MODULES = {
     "channels.layers": {"services": "get_channel_layer"},
     "core": {},
     "core.models": {"tables": "StreamProfile CoreSettings UserAgent OutputProfile SystemNotification"},
+    "core.scheduling": {"tasks": "create_or_update_periodic_task delete_periodic_task"},
     "core.tasks": {"services": "rehash_streams"},
     "core.utils": {
         "keys": "RedisClient acquire_task_lock release_task_lock",
@@ -141,6 +142,9 @@ class Served(types.ModuleType):
                 return value
         if f"{self.__name__}.{name}" in MODULES:
             return importlib.import_module(f"{self.__name__}.{name}")
+        if name == "__version__":
+            # It is asked for by `getattr` with a default.
+            raise AttributeError(name)
         raise NotSupportedImport(f"{self.__name__}.{name}")
 
     def __dir__(self):

@@ -189,6 +189,11 @@ class M3UAccount(Model):
     counts = {"streams": "stream_count"}
     kept = ("profiles", "channel_groups")
 
+    @classmethod
+    def get_custom_account(cls):
+        """Returns the account that streams without a provider belong to."""
+        return cls.objects.get(name__iexact="custom")
+
     class Types:
         STD = "STD"
         XC = "XC"

@@ -510,6 +510,30 @@ class PeriodicTask(Row):
         return 1, {}
 
 
+def create_or_update_periodic_task(
+    task_name, celery_task_path, kwargs=None, interval_hours=0, cron_expression="", enabled=True
+):
+    """`core.scheduling`: a cron expression comes before hours; without either, the task is disabled."""
+    schedule = {"crontab": None, "interval": None}
+    if cron_expression:
+        names = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
+        parts = cron_expression.split()
+        if len(parts) != len(names):
+            raise ValueError(f"{cron_expression!r} has not the five parts of a cron expression")
+        zone = clock.get_default_timezone_name()
+        schedule["crontab"] = CrontabSchedule(**dict(zip(names, parts)), timezone=zone)
+    else:
+        schedule["interval"] = IntervalSchedule(every=int(interval_hours or 1), period=IntervalSchedule.HOURS)
+    is_enabled = bool(enabled and (cron_expression or interval_hours))
+    members = {"task": celery_task_path, "kwargs": json.dumps(kwargs or {}), "enabled": is_enabled, **schedule}
+    return PeriodicTask.objects.update_or_create(name=task_name, defaults=members)[0]
+
+
+def delete_periodic_task(task_name):
+    """`core.scheduling`: returns whether there was one."""
+    return PeriodicTask.objects.filter(name=task_name).delete()[0] > 0
+
+
 class PeriodicTasks:
     @staticmethod
     def changed(*args, **kwargs):

@@ -177,3 +177,27 @@ fn what_a_rule_remembers_is_bounded() {
     }
     assert_eq!((memory.done.len(), memory.done[0]), (REMEMBERED_MAX, day(10)));
 }
+
+#[test]
+fn programmes_without_marks_have_one_identity_and_others_the_same_as_before() {
+    let plain = programme(1, 2, "Lights");
+    let with_text = |sub_title: &str, description: &str| Programme {
+        sub_titles: vec![LocalText::new(sub_title)],
+        descriptions: vec![LocalText::new(description)],
+        ..plain.clone()
+    };
+    for (shown, n_former) in [
+        (plain.clone(), 0),
+        (episode(1, "Lights", 5), 0),
+        (with_text("Boats", "Of boats."), 0),
+        (with_text("", " "), 0),
+        (with_text("Boats (R)", ""), 1),
+        (programme(1, 2, "Lights (1998)"), 1),
+        (with_marks(&programme(1, 2, "Lights S1E5")).into_owned(), 2),
+    ] {
+        let (present, former) = EpisodeKey::with_former(&shown, "a");
+        assert_eq!(present, EpisodeKey::from_programme(&shown, "a"), "{shown:?}");
+        assert_eq!(former, EpisodeKey::former_of(&shown, "a"), "{shown:?}");
+        assert_eq!(former.len(), n_former, "{shown:?}");
+    }
+}
