@@ -1,0 +1,1 @@
+import"./ui-D7zg9gw1.js";import{B as e,F as t,Nt as n,Y as r,Z as i,dt as a,ht as o,x as s}from"./api-BsdDaMoX.js";var c=i(`<span><!></span>`);function l(i,l){let u=s(l,`lines`,3,!1);var d=c();let f;var p=o(d);e(p,()=>l.children),n(d),a(()=>f=t(d,1,`svelte-18mymms`,null,f,{lines:u()})),r(i,d)}export{l as t};

@@ -1,1 +1,0 @@
-import"./ui-DWvtRog1.js";import{N as e,R as t,Y as n,jt as r,lt as i,pt as a,q as o,y as s}from"./api-BA54JzfM.js";var c=n(`<span><!></span>`);function l(n,l){let u=s(l,`lines`,3,!1);var d=c();let f;var p=a(d);t(p,()=>l.children),r(d),i(()=>f=e(d,1,`svelte-18mymms`,null,f,{lines:u()})),o(n,d)}export{l as t};

@@ -1,1 +1,0 @@
-import"./ui-DWvtRog1.js";import{N as e,P as t,R as n,W as r,Y as i,gt as a,ht as o,jt as s,lt as c,pt as l,q as u,y as d}from"./api-BA54JzfM.js";var f=i(`<div role="alert"><h2> </h2> <!></div>`);function p(i,p){let m=d(p,`tone`,3,`bad`);var h=f(),g=l(h),_=o(g,!0),v=a(g,2);n(v,()=>p.children),s(h),c(()=>{e(h,1,t(m()),`svelte-u1w4vg`),r(_,p.title)}),u(i,h)}export{p as t};

@@ -1,0 +1,1 @@
+import"./ui-D7zg9gw1.js";import{B as e,F as t,I as n,K as r,Nt as i,Y as a,Z as o,_t as s,dt as c,ht as l,vt as u,x as d}from"./api-BsdDaMoX.js";var f=o(`<div role="alert"><h2> </h2> <!></div>`);function p(o,p){let m=d(p,`tone`,3,`bad`);var h=f(),g=l(h),_=s(g,!0),v=u(g,2);e(v,()=>p.children),i(h),c(()=>{t(h,1,n(m()),`svelte-u1w4vg`),r(_,p.title)}),a(o,h)}export{p as t};

@@ -1,1 +1,0 @@
-import{a as e,s as t,t as n}from"./api-BA54JzfM.js";async function r(r,i){let a=await t(n.GET(`/api/vod/categories/`,{params:{query:r},signal:i}));return e(a)}export{r as t};

@@ -1,0 +1,1 @@
+import{x as e}from"./i18n-BOWyvsLM.js";var t=new Intl.DateTimeFormat(e,{hour:`2-digit`,minute:`2-digit`}),n=new Intl.DateTimeFormat(e,{weekday:`short`,day:`numeric`,month:`short`}),r=e=>t.format(new Date(e)),i=e=>n.format(new Date(e)),a=(e,t)=>i(e)===i(t)?r(e):`${i(e)}, ${r(e)}`;export{i as n,a as r,r as t};

@@ -1,0 +1,1 @@
+import{s as e,t}from"./api-BsdDaMoX.js";var n=50,r=null,i=(e,t)=>{let r=t.trim().toLowerCase().replaceAll(` `,`_`);return e.filter(e=>e.toLowerCase().includes(r)).slice(0,n)};async function a(n,a){return r??=(await e(t.GET(`/api/core/timezones/`,{signal:a}))).timezones,i(r,n).map(e=>({value:e,label:e}))}export{a as t};
