@@ -117,7 +117,10 @@ impl Answer {
         let has_own =
             members.contains_key("messages") || members.get("code") == Some(&"token_not_valid".into());
         for name in ["code", "values", "codes"].iter().filter(|it| !has_own || **it != "code") {
-            self.codes.extend(members.remove_entry(*name));
+            // A field may have this name, with its messages.
+            if members.get(*name).is_some_and(|it| !it.is_array()) {
+                self.codes.extend(members.remove_entry(*name));
+            }
         }
     }
 }

@@ -93,7 +93,8 @@ async fn a_file_and_fields_arrive_in_one_body() {
 async fn a_body_can_be_the_file_itself() {
     assert_eq!(send(&alone(), "image/png", "abc").await, (200, json!(["abc"])));
     assert_eq!(send(&alone(), "", "abc").await, (200, json!(["abc"])));
-    let required = json!({ "file": ["This field is required."] });
+    let codes = json!({ "file": [{ "code": "required", "values": {} }] });
+    let required = json!({ "file": ["This field is required."], "codes": codes });
     assert_eq!(send(&alone(), "image/png", "").await, (400, required.clone()));
     assert_eq!(send(&alone(), MULTIPART, parts(&[("name=\"a\"", "b")])).await, (400, required));
     let (status, _) = send(&with_labels(), "image/png", "abc").await;

@@ -68,7 +68,8 @@ fn assert_documented(value: &Value) {
     let page = include_str!("../../docs/websocket.md");
     match value {
         Value::Object(members) => {
-            for (name, value) in members {
+            // The names in the values of a text are those of its template.
+            for (name, value) in members.iter().filter(|it| it.0 != "values") {
                 assert!(page.contains(&format!("`{name}`")), "docs/websocket.md does not explain {name}");
                 assert_documented(value);
             }

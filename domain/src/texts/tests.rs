@@ -24,7 +24,7 @@ fn a_text_has_the_code_of_its_template_and_the_values_between_the_fixed_parts() 
 }
 
 #[test]
-fn of_several_templates_the_one_that_explains_most_of_the_text_counts() {
+fn the_template_that_explains_most_of_the_text_counts() {
     check("the end is missing: x", "end_missing_because", json!({ "reason": "x" }));
     let inner = json!({ "text": "HLS needs ffmpeg, which is not installed", "code": "ffmpeg_missing", "values": { "what": "HLS" } });
     check(

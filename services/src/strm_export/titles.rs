@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use anyhow::Result;
 use domain::secret::Secret;
 use domain::strm::{ExternalIds, StrmEpisode, StrmTitle, StrmTree, StrmVersion, TitleFacts};
-use domain::vod::{Episode, Title, TitleKind};
+use domain::vod::{Episode, Title, TitleDetails, TitleKind};
 use storage::Models;
 
 use super::ExportOrder;
@@ -29,24 +29,31 @@ pub(super) fn put_titles(
         n_files: 0,
         failure: None,
     };
-    let mut series = Vec::new();
+    let (mut series, mut unread) = (Vec::new(), None);
     models.vod.while_each(|title| {
         if export.seen.shows(&title) {
             match title.id.kind() {
-                TitleKind::Movie => export.put_film(&title),
+                TitleKind::Movie => match models.vod.details_of_title(&title) {
+                    Ok(details) => export.put_film(&title, details.as_ref()),
+                    Err(error) => unread = Some(error),
+                },
                 // Their episodes are read when no other title is.
                 TitleKind::Series => series.push(title.id),
             }
         }
-        export.failure.is_none()
+        export.failure.is_none() && unread.is_none()
     })?;
+    if let Some(error) = unread {
+        return Err(error.into());
+    }
     for id in series {
         if export.failure.is_some() {
             break;
         }
         if let Some(title) = models.vod.get(id)? {
             let episodes = models.vod.episodes_of(id)?;
-            export.put_series(&title, &episodes);
+            let details = models.vod.details_of_title(&title)?;
+            export.put_series(&title, details.as_ref(), &episodes);
         }
     }
     match export.failure {
@@ -66,8 +73,8 @@ struct Export<'a> {
 }
 
 impl Export<'_> {
-    fn put_film(&mut self, film: &Title) {
-        let texts = TitleTexts::new(self.origin, film);
+    fn put_film(&mut self, film: &Title, details: Option<&TitleDetails>) {
+        let texts = TitleTexts::new(self.origin, film, details);
         let versions = self.seen.versions(film);
         let is_single = versions.len() == 1;
         let versions: Vec<_> = versions
@@ -86,8 +93,8 @@ impl Export<'_> {
         self.tree.add_film(&strm_title(film, &texts), &versions, put);
     }
 
-    fn put_series(&mut self, series: &Title, episodes: &[Episode]) {
-        let texts = TitleTexts::new(self.origin, series);
+    fn put_series(&mut self, series: &Title, details: Option<&TitleDetails>, episodes: &[Episode]) {
+        let texts = TitleTexts::new(self.origin, series, details);
         let offered: HashSet<_> = self.seen.versions(series).into_iter().map(|it| it.id).collect();
         let names: Vec<(String, String)> =
             episodes.iter().map(|it| (it.name(), episode_picture(self.origin, it))).collect();
@@ -118,8 +125,8 @@ struct TitleTexts {
 }
 
 impl TitleTexts {
-    fn new(origin: &str, title: &Title) -> Self {
-        let properties = Properties::from_title(title, None);
+    fn new(origin: &str, title: &Title, details: Option<&TitleDetails>) -> Self {
+        let properties = Properties::from_title(title, details);
         let backdrop = properties.backdrops().first().map(|it| backdrop_address(origin, title, 0, it));
         Self {
             original_name: properties.original_name(),

@@ -105,6 +105,10 @@ async fn a_source_becomes_channels_and_programmes_and_is_reported_while_it_does(
     let seen = story.ended(&source).await;
     expected["status"] = "success".into();
     expected["last_message"] = "3 channels with 60 programmes. No channel uses them yet.".into();
+    expected["last_message_code"] = json!({ "code": "guide_refreshed", "values": {
+        "channels": "3", "programmes": "60",
+        "more": { "text": "No channel uses them yet.", "code": "guide_unused", "values": {} },
+    }});
     expected["updated_at"] = seen["updated_at"].clone();
     (expected["epg_data_count"], expected["program_count"]) = (3.into(), 60.into());
     assert_eq!(seen, expected);

@@ -39,7 +39,7 @@ async fn memory_processes_and_files_have_limits() {
          if how == 'memory':\n    it = []\n    while True:\n        it.append(bytearray(1 << 20))\n        time.sleep(0.002)\n\
          if how == 'reserve':\n    try:\n        bytearray(1 << 34)\n    except MemoryError:\n        return {'refused': True}\n\
          if how == 'forks':\n    n = 0\n    try:\n        while n < 1000:\n            if os.fork() == 0:\n                time.sleep(1000)\n                os._exit(0)\n            n += 1\n    except OSError:\n        return {'forks': n}\n\
-         if how == 'files':\n    try:\n        with open(os.path.join(context.data_dir, 'large'), 'wb') as file:\n            for _ in range(64):\n                file.write(bytes(1 << 20))\n    except OSError as error:\n        return {'errno': error.errno}\n\
+         if how == 'files':\n    try:\n        with open(os.path.join(context.data_dir, 'large'), 'wb') as file:\n            file.truncate(64 << 20)\n    except OSError as error:\n        return {'errno': error.errno}\n\
          if how == 'many':\n    for n in range(40):\n        with open(os.path.join(context.data_dir, str(n)), 'wb') as file:\n            file.write(bytes(1 << 20))\n    time.sleep(1000)\n\
          if how == 'open':\n    try:\n        it = [open('/dev/null') for _ in range(1000)]\n    except OSError as error:\n        return {'errno': error.errno}\n",
     );
@@ -61,7 +61,7 @@ async fn memory_processes_and_files_have_limits() {
     assert!(used.processes >= 1 && used.memory_bytes > 0, "{used:?}");
     bench.plugins.restart(&key).await.unwrap();
     assert!(is_gone(pid), "all forks ended with the group");
-    // A file that is too large ends the process by SIGXFSZ, which Python ignores: the write fails.
+    // A file that is too large ends the process by SIGXFSZ, which Python ignores: the call fails.
     assert_eq!(run("files").await, RunResult::Returned(json!({"errno": 27})));
     for (how, expected) in [("memory", "more than 200 MiB of memory"), ("many", "more than 20 MiB of files")]
     {

@@ -1,7 +1,8 @@
 //! Films and series for whom, in which order, and what admins change.
 
+use domain::ids::AccountId;
 use domain::user::User;
-use domain::vod::TitleId;
+use domain::vod::{RelationId, TitleDetails, TitleId};
 use serde_json::{Value, json};
 
 use crate::testing::{ADMIN, Rest, SECRET, STREAMER};
@@ -273,6 +274,10 @@ async fn pictures_of_titles_are_deleted_until_an_admin_chooses_others() {
 #[tokio::test]
 async fn an_export_needs_its_settings_and_reports_what_it_did() {
     let rest = with_titles().await;
+    // Loaded when somebody opened the film.
+    let properties = json!({ "cast": "Alfred Abel" }).as_object().unwrap().clone();
+    let details = TitleDetails { relation: RelationId(17), account: AccountId(1), loaded_at: 0, properties };
+    rest.put([details]).await;
     let path = "/api/vod/export/";
     let refused = rest.admin("POST", path, Value::Null).await;
     assert!(refused.status == 400 && refused.text.contains("strm_folder"), "{}", refused.text);
@@ -297,6 +302,7 @@ async fn an_export_needs_its_settings_and_reports_what_it_did() {
         let facts = read(name);
         assert!(facts.contains("<title>Metropolis</title>"), "{facts}");
         assert!(facts.contains("<director>Fritz Lang</director>") && !facts.contains(SECRET), "{facts}");
+        assert!(facts.contains("<actor><name>Alfred Abel</name></actor>"), "{facts}");
     }
     assert!(
         folder.path().join("Series/Andor (2022)/Season 01/Andor S01E02 - That Would Be Me.strm").exists()

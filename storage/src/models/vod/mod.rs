@@ -134,6 +134,11 @@ impl VodTitles {
         self.store.collection::<TitleDetails>().get(relation.0)
     }
 
+    /// Returns the details of the first relation of a title that has some.
+    pub fn details_of_title(&self, title: &Title) -> Result<Option<TitleDetails>> {
+        title.relations.iter().find_map(|it| self.details(it.id).transpose()).transpose()
+    }
+
     /// Returns the episode with this id, or the one that it was merged into.
     pub fn episode(&self, id: EpisodeId) -> Result<Option<Episode>> {
         let episodes = self.store.collection::<Episode>();
