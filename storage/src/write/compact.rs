@@ -200,12 +200,13 @@ impl Writer {
     /// Copies what changed since the beginning.
     fn copy_changes(&self, new: &Disk, is_swept: bool) -> Result<()> {
         let old = self.shared.disk()?;
-        // An older scan still needs replaced values.
-        let replaced = if is_swept { BTreeSet::new() } else { self.leftovers.clone() };
         let changed = old.end_journal();
         let mut writer = SliceWriter::staged(new);
-        for key in changed.union(&replaced) {
-            match old.get(key)? {
+        for key in changed.union(&self.leftovers) {
+            // An older scan still needs replaced values. Otherwise nothing removes them later, also those that were copied
+            // before they were replaced.
+            let is_removed = is_swept && self.leftovers.contains(key);
+            match old.get(key)?.filter(|_| !is_removed) {
                 Some(value) => writer.add(key.clone(), value)?,
                 None => writer.remove(key.clone())?,
             }
@@ -320,6 +321,50 @@ mod tests {
     }
 
     #[test]
+    fn values_that_are_replaced_after_they_were_copied_are_not_in_the_compacted_store() {
+        const N: u32 = 200;
+        for has_scan in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let (at, key) = (folder.path().join("store"), folder.path().join("key"));
+            let schema = || Schema::new().with::<Note>();
+            let store = Store::open(&at, &key, schema()).unwrap();
+            // So many that they are not overwritten in place.
+            let put = |round| {
+                store.write_blocking(move |write| (1..=N).try_for_each(|id| write.put(&note(id, round))))
+            };
+            put(0).unwrap();
+            // Replaced values stay while it lasts.
+            let scan = store.shared().begin_scan();
+            let copied = store.run(|writer| {
+                writer.begin_compaction()?;
+                let mut compaction = writer.compaction.take().expect("it has begun");
+                while !writer.copy_slice(&mut compaction)? {}
+                compaction.next_at = Instant::now() + STAGE_PAUSE * 3_600;
+                writer.compaction = Some(compaction);
+                Ok(())
+            });
+            copied.unwrap();
+            put(1).unwrap();
+            let scan = has_scan.then_some(scan);
+            let completed = store.run(|writer| {
+                let compaction = writer.compaction.take().expect("it waits");
+                writer.advance(compaction)
+            });
+            completed.unwrap();
+            drop(scan);
+            // An older value that nobody knows would come back.
+            store.write_blocking(|write| write.remove::<Note>(3).map(drop)).unwrap();
+            drop(store);
+            let report = crate::check(&at, &key, &schema()).unwrap();
+            assert!(report.is_ok(), "{report}");
+            let store = Store::open(&at, &key, schema()).unwrap();
+            let notes = store.collection::<Note>();
+            let expected = |id: u32| (id != 3).then(|| note(id, 1));
+            (1..=N).for_each(|id| assert_eq!(notes.get(id).unwrap(), expected(id)));
+        }
+    }
+
+    #[test]
     fn a_store_that_is_written_on_and_on_is_compacted_while_it_runs() {
         const N: u32 = 200;
         const ROUNDS: u32 = 60;
@@ -372,7 +417,8 @@ mod tests {
         let now = database_folders(&at).unwrap();
         assert!(!now.contains(&first[0]), "{now:?}");
         drop(store);
-        assert!(crate::check(&at, &key, &schema()).unwrap().is_ok());
+        let report = crate::check(&at, &key, &schema()).unwrap();
+        assert!(report.is_ok(), "{report}");
         complete(&Store::open(&at, &key, schema()).unwrap());
         assert_eq!(database_folders(&at).unwrap().len(), 1);
     }

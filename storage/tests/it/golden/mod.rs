@@ -44,6 +44,7 @@ use domain::recording::rules::{RecordingRule, RuleMemory};
 use domain::recording::{LeftFiles, Recording};
 use domain::secret::{Secret, ServerKeys};
 use domain::server_group::ServerGroup;
+use domain::service_key::ServiceKey;
 use domain::setting::CoreSetting;
 use domain::stream::Stream;
 use domain::stream_ids::StreamIdPage;
@@ -267,6 +268,7 @@ fn records_of_every_released_version_still_decode() {
             AccountCategory::COLLECTION => reads::<AccountCategory>(line),
             VodSync::COLLECTION => reads::<VodSync>(line),
             TitleFavorites::COLLECTION => reads::<TitleFavorites>(line),
+            ServiceKey::COLLECTION => reads::<ServiceKey>(line),
             other => panic!("unknown collection {other}"),
         }
     }
