@@ -131,13 +131,12 @@ fn zone(text: &str) -> Option<i64> {
     let is_named =
         text.get(..3).is_some_and(|it| ["UTC", "GMT"].iter().any(|name| it.eq_ignore_ascii_case(name)));
     let distance = if is_named { text[3..].trim() } else { text.trim() };
-    let distance = distance.replacen('\u{2212}', "-", 1);
-    let text = if distance.starts_with(['+', '-']) { distance.as_str() } else { text.trim() };
-    let (sign, rest) = match text.as_bytes().first() {
-        None => return Some(0),
-        Some(b'+') => (1, &text[1..]),
-        Some(b'-') => (-1, &text[1..]),
-        Some(_) => return named_zone(text),
+    let (sign, rest) = if let Some(rest) = distance.strip_prefix('+') {
+        (1, rest)
+    } else if let Some(rest) = distance.strip_prefix(['-', '\u{2212}']) {
+        (-1, rest)
+    } else {
+        return named_zone(text.trim());
     };
     let (hours, minutes) = match (rest.split_once(':'), rest.len()) {
         (Some(pair), _) => pair,
@@ -151,10 +150,10 @@ fn zone(text: &str) -> Option<i64> {
     (hours <= 14 && minutes <= 59).then_some(sign * (hours * 3600 + minutes * 60))
 }
 
-/// Returns the distance of a zone with a common name.
+/// Returns the distance of a zone with a common name, or without a name.
 fn named_zone(name: &str) -> Option<i64> {
     let hours = match name.to_ascii_uppercase().as_str() {
-        "Z" | "UTC" | "GMT" | "UT" | "WET" => 0,
+        "" | "Z" | "UTC" | "GMT" | "UT" | "WET" => 0,
         "BST" | "CET" | "MEZ" | "WEST" => 1,
         "CEST" | "MESZ" | "EET" => 2,
         "EEST" | "MSK" => 3,
